@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Frames replies without building them: finds where each ends, for every type
+ * of RESP2 and RESP3, nested to REPLY_DEPTH_MAX on a heap stack, split at any
+ * byte. It keeps only the first bytes of a reply, for those who learn from it.
+ *
+ * An attribute (|) and the value it precedes are one reply.
+ */
+#ifndef RESP_REPLY_H
+#define RESP_REPLY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/slice.h"
+#include "resp/request.h" /* enum parse_status */
+
+#define REPLY_DEPTH_MAX	 128
+#define REPLY_HEAD_MAX	 256
+#define REPLY_ELEMENTS_MAX 8 /* leading elements remembered */
+
+struct reply {
+	/* public, valid once READY (type and nil also once their line is read) */
+	char type; /* + - : $ * _ # , ( ! = % ~ > (after any attribute) */
+	bool nil;  /* $-1, *-1 or _ */
+	int64_t number; /* : value; $ and = length; aggregates: declared count
+			 * (pairs for %); streamed lengths are BAD */
+	uint64_t size;	/* bytes consumed so far, attributes included */
+	/* The first bytes of the reply after attributes, its type included, as
+	 * they came: enough to see "+OK" or "*3\r\n$7\r\nmessage...". */
+	uint8_t head[REPLY_HEAD_MAX];
+	size_t head_len;
+	/* For an aggregate: elements of depth 1 completed so far. */
+	uint64_t elements_done;
+
+	/* private */
+	int state;
+	uint64_t *stack; /* elements still due per level; heap */
+	size_t depth, stack_cap;
+	uint64_t bulk_left;
+	uint8_t line[64];
+	size_t line_len;
+	bool line_long; /* a status, error or big number longer than line */
+	bool in_attribute;
+	size_t attribute_depth;
+};
+
+void reply_init(struct reply *r);
+void reply_fini(struct reply *r);
+void reply_reset(struct reply *r);
+
+/*
+ * Takes fresh bytes, from the one at r->size on; *used is how many belong to
+ * this reply. READY: the reply ends at the last used byte. BAD: the peer does
+ * not speak RESP.
+ */
+enum parse_status reply_feed(struct reply *r, const uint8_t *data, size_t len,
+    size_t *used);
+
+/*
+ * The same, but returns also (as MORE with *element = true) after the header
+ * line of a top-level aggregate and after each of its elements: for merging.
+ * A top-level reply that is no aggregate, or an empty one, just ends with READY.
+ * After the last element READY is returned (with *element = true).
+ */
+enum parse_status reply_feed_element(struct reply *r, const uint8_t *data,
+    size_t len, size_t *used, bool *element);
+
+/* True when the reply is an error (- or !). */
+static inline bool
+reply_is_error(const struct reply *r)
+{
+	return r->type == '-' || r->type == '!';
+}
+
+/*
+ * The i-th leading element of an aggregate, or the payload of a simple or bulk
+ * type (i = 0), read from head: only when it is of a simple or bulk type and
+ * lies wholly in head; else a slice with data NULL.
+ */
+struct slice reply_head_element(const struct reply *r, size_t i);
+
+#endif
