@@ -30,14 +30,14 @@ struct admin_calls {
 	    struct admin_request *request, void *arg);
 	void (*add)(size_t index, const struct slice *items, size_t count,
 	    struct admin_request *request, void *arg);
-	char *(*config_yaml)(void *arg); /* free() */
+	char *(*config_yaml)(void *arg);  /* free() */
 	char *(*clients_text)(void *arg); /* a line a client; free() */
 	void (*drain)(void *arg);
 };
 
 struct admin_options {
 	struct event_base *base;
-	const struct address *listen; /* borrowed for the call */
+	const struct address *listen;    /* borrowed for the call */
 	const struct settings *settings; /* filter names; borrowed */
 	struct admin_calls calls;
 	void *arg;

@@ -46,14 +46,38 @@ enum setting_scheme {
 	SETTING_POLY,
 	SETTING_KEYED,
 };
-enum setting_layout { SETTING_SHARDED, SETTING_SINGLE };
-enum setting_mode { SETTING_ENFORCE, SETTING_OBSERVE, SETTING_OFF };
-enum setting_check { SETTING_MIRROR, SETTING_REMOTE };
-enum setting_absent { SETTING_ABSENT_NIL, SETTING_ABSENT_VALUE,
-	SETTING_ABSENT_ERROR };
-enum setting_after_restart { SETTING_REBUILD, SETTING_REPLAY };
-enum setting_permission { SETTING_PERMISSION_CHECK, SETTING_PERMISSION_TRUST };
-enum source_kind { SOURCE_NONE, SOURCE_COMMAND, SOURCE_FILE, SOURCE_SET };
+enum setting_layout {
+	SETTING_SHARDED,
+	SETTING_SINGLE
+};
+enum setting_mode {
+	SETTING_ENFORCE,
+	SETTING_OBSERVE,
+	SETTING_OFF
+};
+enum setting_check {
+	SETTING_MIRROR,
+	SETTING_REMOTE
+};
+enum setting_absent {
+	SETTING_ABSENT_NIL,
+	SETTING_ABSENT_VALUE,
+	SETTING_ABSENT_ERROR
+};
+enum setting_after_restart {
+	SETTING_REBUILD,
+	SETTING_REPLAY
+};
+enum setting_permission {
+	SETTING_PERMISSION_CHECK,
+	SETTING_PERMISSION_TRUST
+};
+enum source_kind {
+	SOURCE_NONE,
+	SOURCE_COMMAND,
+	SOURCE_FILE,
+	SOURCE_SET
+};
 enum schedule_kind {
 	SCHEDULE_NEVER,
 	SCHEDULE_MONTHLY,
@@ -73,17 +97,17 @@ struct schedule {
 /* One Redis that bloomgate itself connects to. */
 struct endpoint {
 	struct address address; /* store: kind ADDRESS_NONE is "the upstream" */
-	char *username;		/* "" without */
-	char *password_file;	/* "" without; a secret a line */
+	char *username;         /* "" without */
+	char *password_file;    /* "" without; a secret a line */
 };
 
 struct filter_rebuild_settings {
 	bool here;
 	enum source_kind source;
 	struct string_list command; /* source command: argv */
-	char *file;		    /* source file */
-	bool trust;		    /* source file */
-	char *set;		    /* source set: the key */
+	char *file;                 /* source file */
+	bool trust;                 /* source file */
+	char *set;                  /* source set: the key */
 	uint64_t timeout_ms;
 	struct schedule schedule;
 	bool grow;
@@ -97,10 +121,10 @@ struct filter_rebuild_settings {
 struct filter_settings {
 	char *name;
 	struct string_list keys; /* patterns */
-	char *element;		 /* template; default: the placeholder alone */
+	char *element;           /* template; default: the placeholder alone */
 	unsigned db;
 	char *redis_key; /* holds one hash tag */
-	char *suffix;	 /* strftime */
+	char *suffix;    /* strftime */
 	enum setting_layout layout;
 	uint64_t capacity;
 	double error_rate;
@@ -109,8 +133,8 @@ struct filter_settings {
 	enum setting_mode mode;
 	enum setting_check check;
 	enum setting_absent absent;
-	struct bytes absent_text;   /* the value or the error text */
-	struct bytes *null_values;  /* null_value_count of them */
+	struct bytes absent_text;  /* the value or the error text */
+	struct bytes *null_values; /* null_value_count of them */
 	size_t null_value_count;
 	bool learn;
 	uint64_t max_staleness_ms;
@@ -124,7 +148,7 @@ struct filter_settings {
 
 struct settings {
 	_Atomic unsigned references; /* partner: settings_ref/unref */
-	char *path;		     /* the file it was read from */
+	char *path;                  /* the file it was read from */
 	struct address *listen;
 	size_t listen_count;
 	unsigned workers;
@@ -159,8 +183,8 @@ struct settings {
 
 /* What settings_load found wrong or worth saying, in the order of the file. */
 struct settings_issue {
-	bool fatal;	/* false: a remark that -t prints */
-	unsigned line;	/* from 1; 0: of the file as a whole */
+	bool fatal;      /* false: a remark that -t prints */
+	unsigned line;   /* from 1; 0: of the file as a whole */
 	unsigned column; /* from 1 */
 	char *text;
 };
@@ -174,7 +198,8 @@ struct settings_report {
  * settings_unref; NULL when the report holds a fatal issue. The report is
  * filled either way and freed with settings_report_fini. Not for hot paths.
  */
-struct settings *settings_load(const char *path, struct settings_report *report);
+struct settings *settings_load(
+    const char *path, struct settings_report *report);
 void settings_report_fini(struct settings_report *report);
 
 struct settings *settings_ref(struct settings *s);

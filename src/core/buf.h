@@ -16,11 +16,11 @@
 #include "core/slice.h"
 
 struct buf {
-	uint8_t *data;	 /* owned; NULL while nothing was ever held */
-	size_t start;	 /* first held byte */
-	size_t end;	 /* one past the last held byte */
+	uint8_t *data;   /* owned; NULL while nothing was ever held */
+	size_t start;    /* first held byte */
+	size_t end;      /* one past the last held byte */
 	size_t capacity; /* allocated bytes */
-	size_t max;	 /* hard cap on held bytes */
+	size_t max;      /* hard cap on held bytes */
 };
 
 void buf_init(struct buf *b, size_t max_bytes);

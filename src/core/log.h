@@ -40,7 +40,7 @@ struct log_field {
 	enum log_type type;
 	const char *key; /* borrowed for the call, like the value */
 	union {
-		const char *str; /* NULL prints as an empty string */
+		const char *str;    /* NULL prints as an empty string */
 		struct slice slice; /* escaped, cut at 128 bytes */
 		int64_t integer;
 		double real;
@@ -60,8 +60,8 @@ struct log_field {
 	    .type = LOG_TYPE_DOUBLE, .key = (k), .value.real = (v)})
 
 /* fields ends with a field of type LOG_TYPE_END. */
-void log_write(enum log_level level, const char *event,
-    const struct log_field *fields);
+void log_write(
+    enum log_level level, const char *event, const struct log_field *fields);
 
 #define log_at(level, event, ...)                                              \
 	log_write((level), (event),                                            \

@@ -19,18 +19,18 @@ enum metric_type {
 /* A label with its fixed values; DIM_FILTER's are the configured names. */
 enum metric_dim {
 	DIM_NONE,
-	DIM_FILTER,	 /* filter: names from the configuration */
-	DIM_COMMAND,	 /* command: a fixed list, "other" last */
-	DIM_SOURCE,	 /* source: filter upstream local */
-	DIM_RESULT,	 /* result: absent maybe bypass error */
-	DIM_ADD,	 /* source: command learn admin rebuild */
-	DIM_REBUILD,	 /* result: ok refused failed aborted */
-	DIM_REJECT,	 /* reason: max_clients memory protected */
-	DIM_ERROR,	 /* code: of an upstream's error or loss */
-	DIM_STATE,	 /* state: plain forward_only opaque */
-	DIM_SCRIPT,	 /* script: a .lua file's stem */
-	DIM_DIRECTION,	 /* direction: in out */
-	DIM_BYPASS,	 /* reason a covered read was not decided */
+	DIM_FILTER,    /* filter: names from the configuration */
+	DIM_COMMAND,   /* command: a fixed list, "other" last */
+	DIM_SOURCE,    /* source: filter upstream local */
+	DIM_RESULT,    /* result: absent maybe bypass error */
+	DIM_ADD,       /* source: command learn admin rebuild */
+	DIM_REBUILD,   /* result: ok refused failed aborted */
+	DIM_REJECT,    /* reason: max_clients memory protected */
+	DIM_ERROR,     /* code: of an upstream's error or loss */
+	DIM_STATE,     /* state: plain forward_only opaque */
+	DIM_SCRIPT,    /* script: a .lua file's stem */
+	DIM_DIRECTION, /* direction: in out */
+	DIM_BYPASS,    /* reason a covered read was not decided */
 };
 
 /*      id, name after bloomgate_, type, dim, dim, help */
@@ -46,7 +46,8 @@ enum metric_dim {
 	X(CLIENT_REJECTED_TOTAL, "client_connections_rejected_total", COUNTER, \
 	    REJECT, NONE, "Client connections refused at once.")               \
 	X(CLIENT_PROTOCOL_ERRORS_TOTAL, "client_protocol_errors_total",        \
-	    COUNTER, NONE, NONE, "Sessions closed for bytes that are not RESP.") \
+	    COUNTER, NONE, NONE,                                               \
+	    "Sessions closed for bytes that are not RESP.")                    \
 	X(COMMANDS_TOTAL, "commands_total", COUNTER, COMMAND, SOURCE,          \
 	    "Requests by command and by who answered.")                        \
 	X(COMMAND_DURATION, "command_duration_seconds", HISTOGRAM, SOURCE,     \
@@ -115,25 +116,38 @@ enum metric_id {
 #define METRIC_ENUM(id, name, type, d1, d2, help) METRIC_##id,
 	METRICS(METRIC_ENUM)
 #undef METRIC_ENUM
-	    METRIC_COUNT,
+	METRIC_COUNT,
 };
 
 /* Values of the fixed labels, in the order of their texts in metrics.c. */
-enum metric_source { SOURCE_FILTER, SOURCE_UPSTREAM, SOURCE_LOCAL };
+enum metric_source {
+	SOURCE_FILTER,
+	SOURCE_UPSTREAM,
+	SOURCE_LOCAL
+};
 enum metric_result {
 	RESULT_ABSENT,
 	RESULT_MAYBE,
 	RESULT_BYPASS,
 	RESULT_ERROR,
 };
-enum metric_add { ADD_COMMAND, ADD_LEARN, ADD_ADMIN, ADD_REBUILD };
+enum metric_add {
+	ADD_COMMAND,
+	ADD_LEARN,
+	ADD_ADMIN,
+	ADD_REBUILD
+};
 enum metric_rebuild {
 	REBUILD_OK,
 	REBUILD_REFUSED,
 	REBUILD_FAILED,
 	REBUILD_ABORTED,
 };
-enum metric_reject { REJECT_MAX_CLIENTS, REJECT_MEMORY, REJECT_PROTECTED };
+enum metric_reject {
+	REJECT_MAX_CLIENTS,
+	REJECT_MEMORY,
+	REJECT_PROTECTED
+};
 enum metric_error {
 	ERROR_READONLY,
 	ERROR_LOADING,
@@ -145,13 +159,20 @@ enum metric_error {
 	ERROR_EOF,
 	ERROR_OTHER,
 };
-enum metric_state { STATE_PLAIN, STATE_FORWARD_ONLY, STATE_OPAQUE };
-enum metric_direction { DIRECTION_IN, DIRECTION_OUT };
+enum metric_state {
+	STATE_PLAIN,
+	STATE_FORWARD_ONLY,
+	STATE_OPAQUE
+};
+enum metric_direction {
+	DIRECTION_IN,
+	DIRECTION_OUT
+};
 enum metric_bypass {
-	BYPASS_STATE,	   /* session state (MULTI, WATCH, ...) */
-	BYPASS_MODE,	   /* off, or observe */
-	BYPASS_NOT_READY,  /* no sealed generation, suspect, lost, no lease */
-	BYPASS_STORE,	   /* link down, or no answer in time */
+	BYPASS_STATE,     /* session state (MULTI, WATCH, ...) */
+	BYPASS_MODE,      /* off, or observe */
+	BYPASS_NOT_READY, /* no sealed generation, suspect, lost, no lease */
+	BYPASS_STORE,     /* link down, or no answer in time */
 };
 
 struct metrics;
@@ -160,25 +181,25 @@ struct metrics;
  * names: the filters' names in configuration order, copied. version: for
  * build_info, copied. Returned; freed with metrics_free.
  */
-struct metrics *metrics_new(const char *const *names, size_t count,
-    const char *version);
+struct metrics *metrics_new(
+    const char *const *names, size_t count, const char *version);
 void metrics_free(struct metrics *m);
 
 /*
  * a and b index the values of the family's first and second label, 0 where it
  * has none; an index past the end counts as the last value ("other").
  */
-void metric_add(struct metrics *m, enum metric_id id, size_t a, size_t b,
-    uint64_t delta);
+void metric_add(
+    struct metrics *m, enum metric_id id, size_t a, size_t b, uint64_t delta);
 void metric_sub(struct metrics *m, enum metric_id id, size_t a, size_t b,
-    uint64_t delta);				     /* gauges */
+    uint64_t delta); /* gauges */
 void metric_set(struct metrics *m, enum metric_id id, size_t a, size_t b,
-    double value);				     /* gauges */
-double metric_get(const struct metrics *m, enum metric_id id, size_t a,
-    size_t b);
+    double value); /* gauges */
+double metric_get(
+    const struct metrics *m, enum metric_id id, size_t a, size_t b);
 /* One observation of a histogram. */
-void metric_observe(struct metrics *m, enum metric_id id, size_t a,
-    uint64_t duration_ns);
+void metric_observe(
+    struct metrics *m, enum metric_id id, size_t a, uint64_t duration_ns);
 /* Index of a command's name for DIM_COMMAND, any case; "other" if unlisted. */
 size_t metric_command_index(const char *name, size_t len);
 /* Index of a script's stem for DIM_SCRIPT. */

@@ -13,7 +13,7 @@
 
 struct slice {
 	const uint8_t *data; /* borrowed; may be NULL when len is 0 */
-	size_t len;	     /* bytes */
+	size_t len;          /* bytes */
 };
 
 static inline struct slice

@@ -35,8 +35,8 @@ bits_shard(const struct bits *b, uint32_t shard)
 	return b->data + (size_t)shard * b->stride;
 }
 /* Bits set in len bytes from offset of a shard. */
-uint64_t bits_count(const struct bits *b, uint32_t shard, size_t offset,
-    size_t len);
+uint64_t bits_count(
+    const struct bits *b, uint32_t shard, size_t offset, size_t len);
 uint64_t bits_count_all(const struct bits *b);
 
 #endif

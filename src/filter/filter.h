@@ -65,10 +65,10 @@ struct view {
 struct rebuild_progress {
 	_Atomic int phase; /* enum rebuild_phase */
 	_Atomic uint64_t elements;
-	_Atomic uint64_t expected;   /* elements expected, 0 unknown */
-	_Atomic uint64_t bytes_read, bytes_total; /* of a file source */
+	_Atomic uint64_t expected; /* elements expected, 0 unknown */
+	_Atomic uint64_t bytes_read, bytes_total;   /* of a file source */
 	_Atomic uint64_t chunks_done, chunks_total; /* merge and make */
-	_Atomic uint64_t began_ns;   /* CLOCK_BOOTTIME */
+	_Atomic uint64_t began_ns;                  /* CLOCK_BOOTTIME */
 };
 enum rebuild_phase {
 	PHASE_IDLE,
@@ -108,8 +108,8 @@ struct filter {
 };
 
 /* key: NULL unless the scheme is keyed; copied. Returned; filter_free. */
-struct filter *filter_new(size_t index, const char *name,
-    const char *redis_key, unsigned db, const struct scheme_key *key);
+struct filter *filter_new(size_t index, const char *name, const char *redis_key,
+    unsigned db, const struct scheme_key *key);
 void filter_free(struct filter *f);
 
 /*
@@ -118,8 +118,8 @@ void filter_free(struct filter *f);
  * SUSPECT when m->run_id is not run_id (that of the connection it was read on),
  * LOST when active is, MISSING when nothing is sealed and active, else SERVING.
  */
-struct view *view_new(const struct filter *f, const struct meta *m,
-    const char *run_id);
+struct view *view_new(
+    const struct filter *f, const struct meta *m, const char *run_id);
 struct view *view_ref(struct view *v);
 void view_unref(struct view *v);
 
@@ -145,7 +145,7 @@ enum verdict filter_judge(const struct filter *f, const struct view *view,
     uint64_t version, const char *link_run_id, const int64_t *values,
     size_t count, uint64_t now_ns, bool *wrong_tag);
 
-void filter_set_result(struct filter *f, const char *result,
-    const char *error, int64_t ended_us);
+void filter_set_result(
+    struct filter *f, const char *result, const char *error, int64_t ended_us);
 
 #endif

@@ -16,9 +16,9 @@
 #ifndef SHARD_BYTES_MAX
 #define SHARD_BYTES_MAX 131000
 #endif
-#define SHARD_BITS_MAX	(((uint64_t)SHARD_BYTES_MAX - 8) / 8 * 64)
+#define SHARD_BITS_MAX  (((uint64_t)SHARD_BYTES_MAX - 8) / 8 * 64)
 #define SINGLE_BITS_MAX ((UINT64_C(1) << 32) - 64)
-#define TAG_BYTES	8
+#define TAG_BYTES       8
 
 /*
  * capacity 1 to 10^10, error_rate 1e-9 to 0.25. 0, or -1 with the reason (single

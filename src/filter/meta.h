@@ -23,17 +23,17 @@
 #include "core/slice.h"
 #include "filter/geometry.h"
 
-#define META_LAYOUT	      1
-#define META_GENERATIONS_MAX  16
-#define GENERATION_NAME_MAX   64
-#define RUN_ID_LEN	      40
-#define EPOCH_TEXT_MAX	      24
+#define META_LAYOUT          1
+#define META_GENERATIONS_MAX 16
+#define GENERATION_NAME_MAX  64
+#define RUN_ID_LEN           40
+#define EPOCH_TEXT_MAX       24
 
 enum generation_state {
 	GENERATION_MAKING,   /* begun, shards being made; adds skip it */
 	GENERATION_BUILDING, /* open: adds go to it */
 	GENERATION_SEALED,
-	GENERATION_LOST, /* still gets adds where its shards are in order */
+	GENERATION_LOST,    /* still gets adds where its shards are in order */
 	GENERATION_UNKNOWN, /* a state this program does not know */
 };
 
@@ -44,7 +44,7 @@ struct generation {
 	bool usable; /* scheme and geometry are known to this program */
 	struct geometry geometry;
 	char key_fingerprint[33]; /* keyed: of its name; else "" */
-	uint8_t tag[TAG_BYTES];	  /* big-endian, as in the shard */
+	uint8_t tag[TAG_BYTES];   /* big-endian, as in the shard */
 	uint64_t capacity;
 	double error_rate;
 	uint64_t elements;
@@ -84,8 +84,8 @@ int meta_find(const struct meta *m, struct slice name);
 size_t name_shard(char *out, size_t size, const char *redis_key,
     const char *generation, uint32_t shard);
 /* "<redis-key>:<suffix>", suffix one of "meta" "peers" "events" "t0" "t1". */
-size_t name_other(char *out, size_t size, const char *redis_key,
-    const char *suffix);
+size_t name_other(
+    char *out, size_t size, const char *redis_key, const char *suffix);
 #define NAME_MAX_BYTES 512
 
 #endif

@@ -43,16 +43,16 @@ struct scheme_key {
 int scheme_key_load(struct scheme_key *key, const char *path, struct err *err)
     __attribute__((warn_unused_result));
 /* HighwayHash-128 of text under key as 32 lower-case hex digits and NUL. */
-void scheme_key_fingerprint(const struct scheme_key *key, struct slice text,
-    char out[33]);
+void scheme_key_fingerprint(
+    const struct scheme_key *key, struct slice text, char out[33]);
 
 /* How one generation is laid out. */
 struct geometry {
 	enum scheme scheme;
-	bool single;	  /* layout: one string, sized exactly by the scheme */
-	uint32_t shards;  /* 1 when single */
-	uint64_t bits;	  /* the m of the position formulas, per shard */
-	uint32_t hashes;  /* k */
+	bool single;     /* layout: one string, sized exactly by the scheme */
+	uint32_t shards; /* 1 when single */
+	uint64_t bits;   /* the m of the position formulas, per shard */
+	uint32_t hashes; /* k */
 };
 
 struct positions {
@@ -71,9 +71,9 @@ int scheme_positions(const struct geometry *g, const struct scheme_key *key,
     __attribute__((warn_unused_result));
 
 /* Hash primitives, for tests and for their users in this folder. */
-void murmur3_x64_128(const void *data, size_t len, uint32_t seed,
-    uint64_t out[2]);
-void highway_128(const uint64_t key[4], const void *data, size_t len,
-    uint64_t out[2]);
+void murmur3_x64_128(
+    const void *data, size_t len, uint32_t seed, uint64_t out[2]);
+void highway_128(
+    const uint64_t key[4], const void *data, size_t len, uint64_t out[2]);
 
 #endif

@@ -18,8 +18,8 @@
 /* Reads that may be answered here, in their plain form only. */
 enum covered {
 	COVERED_NONE,
-	COVERED_GET,	/* exactly GET key */
-	COVERED_MGET,	/* MGET key... */
+	COVERED_GET,    /* exactly GET key */
+	COVERED_MGET,   /* MGET key... */
 	COVERED_EXISTS, /* EXISTS key... */
 };
 
@@ -37,11 +37,11 @@ enum effect {
 	EFFECT_DISCARD,
 	EFFECT_WATCH,
 	EFFECT_UNWATCH,
-	EFFECT_SUBSCRIBE, /* SUBSCRIBE PSUBSCRIBE SSUBSCRIBE */
+	EFFECT_SUBSCRIBE,   /* SUBSCRIBE PSUBSCRIBE SSUBSCRIBE */
 	EFFECT_UNSUBSCRIBE, /* their opposites */
-	EFFECT_MONITOR,	  /* MONITOR SYNC PSYNC: opaque */
-	EFFECT_BF,	  /* BF.* of a configured name is ours */
-	EFFECT_UNKNOWN,	  /* not in the upstream's COMMAND */
+	EFFECT_MONITOR,     /* MONITOR SYNC PSYNC: opaque */
+	EFFECT_BF,          /* BF.* of a configured name is ours */
+	EFFECT_UNKNOWN,     /* not in the upstream's COMMAND */
 };
 
 enum command_flag {
@@ -55,13 +55,13 @@ enum command_flag {
 
 /* Where keys are: Redis 7 key specifications, or first/last/step before. */
 struct key_spec {
-	bool keyword;	/* begin: search from `from` for word */
+	bool keyword; /* begin: search from `from` for word */
 	char word[24];
-	int index;	/* begin without keyword: argument index; from */
-	bool keynum;	/* find: a count at keynum_index, else a range */
-	int last, step, limit;		  /* range */
-	int keynum_index, first_key;	  /* keynum, relative to begin */
-	bool incomplete;		  /* Redis says it may miss keys */
+	int index;             /* begin without keyword: argument index; from */
+	bool keynum;           /* find: a count at keynum_index, else a range */
+	int last, step, limit; /* range */
+	int keynum_index, first_key; /* keynum, relative to begin */
+	bool incomplete;             /* Redis says it may miss keys */
 };
 #define KEY_SPECS_MAX 8
 
@@ -90,16 +90,16 @@ size_t command_table_size(const struct command_table *t);
 
 /* The command called name (any case); never NULL: an unknown one has effect
  * EFFECT_UNKNOWN. The pointer holds as long as the table. */
-const struct command *command_find(const struct command_table *t,
-    struct slice name);
+const struct command *command_find(
+    const struct command_table *t, struct slice name);
 
 /*
  * Calls fn with the index of each argument that is a key. argv has argc slices,
  * argv[0] the name. Keys outside argv are left out. Returns how many, or -1 when
  * the keys cannot be told (movable keys with no usable specification).
  */
-int command_keys(const struct command *c, const struct slice *argv,
-    size_t argc, void (*fn)(size_t index, void *arg), void *arg);
+int command_keys(const struct command *c, const struct slice *argv, size_t argc,
+    void (*fn)(size_t index, void *arg), void *arg);
 
 /* True when the request is in the plain form that covered reads need: arity
  * fits, no options. */

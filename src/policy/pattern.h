@@ -23,12 +23,12 @@ struct pattern_set *pattern_set_new(const struct settings *s);
 void pattern_set_free(struct pattern_set *set);
 
 struct pattern_match {
-	size_t filter;	      /* index in settings->filters */
+	size_t filter;        /* index in settings->filters */
 	struct slice capture; /* borrowed from the key */
 };
 /* True and *out when key of database db is covered. */
-bool pattern_match(const struct pattern_set *set, unsigned db,
-    struct slice key, struct pattern_match *out);
+bool pattern_match(const struct pattern_set *set, unsigned db, struct slice key,
+    struct pattern_match *out);
 
 /*
  * The element of a capture: the filter's template applied. Points into capture
@@ -49,7 +49,7 @@ char *pattern_key(const struct pattern_set *set, size_t filter,
 int pattern_filter_named(const struct pattern_set *set, struct slice name);
 
 /* True when v is one of the filter's null-values. */
-bool pattern_is_null_value(const struct pattern_set *set, size_t filter,
-    struct slice v);
+bool pattern_is_null_value(
+    const struct pattern_set *set, size_t filter, struct slice v);
 
 #endif

@@ -54,8 +54,8 @@ const char *proxy_address(const struct proxy *p, size_t i);
  * thread: values (count of them; CHECK 0 absent, 1 maybe; ADD 1 new, 0 known),
  * borrowed, or NULL and error.
  */
-typedef void (*proxy_done_fn)(const int *values, size_t count,
-    const char *error, void *arg);
+typedef void (*proxy_done_fn)(
+    const int *values, size_t count, const char *error, void *arg);
 void proxy_check(struct proxy *p, size_t index, const struct slice *items,
     size_t count, proxy_done_fn done, void *arg);
 void proxy_add(struct proxy *p, size_t index, const struct slice *items,

@@ -36,8 +36,8 @@ void rebuild_free(struct rebuild *r);
 
 /* Any thread. Queues a build of filters[index], once: 0, or -1 when one is
  * queued or runs already. reason is copied. */
-int rebuild_request(struct rebuild *r, size_t index, bool force,
-    const char *reason);
+int rebuild_request(
+    struct rebuild *r, size_t index, bool force, const char *reason);
 /* Any thread. Cancels the queued or running build of filters[index]: 0, or -1
  * when there is none. */
 int rebuild_abort(struct rebuild *r, size_t index);

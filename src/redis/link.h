@@ -36,7 +36,7 @@ enum link_reply_type link_reply_type(const struct redisReply *r);
 /* Borrowed until the callback returns. Text of status, error or string. */
 struct slice link_reply_text(const struct redisReply *r);
 int64_t link_reply_integer(const struct redisReply *r); /* 0 if none */
-size_t link_reply_count(const struct redisReply *r);	/* elements */
+size_t link_reply_count(const struct redisReply *r);    /* elements */
 const struct redisReply *link_reply_at(const struct redisReply *r, size_t i);
 /* True for an error reply that begins with code ("NOSCRIPT"). */
 bool link_reply_is_error(const struct redisReply *r, const char *code);
@@ -69,8 +69,8 @@ void link_drop(struct link *l, const char *reason);
 
 /* reply is borrowed and NULL when there is none (lost, or timed out: a late
  * answer is dropped). Called exactly once per accepted command. */
-typedef void (*link_reply_fn)(struct link *l, const struct redisReply *reply,
-    void *arg);
+typedef void (*link_reply_fn)(
+    struct link *l, const struct redisReply *reply, void *arg);
 
 /*
  * Sends one command. timeout_ms 0: none. Returns 0, or -1 when the link is not

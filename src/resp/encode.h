@@ -23,12 +23,13 @@ int encode_error_slice(struct buf *b, struct slice text) ENCODE_CHECKED;
 int encode_integer(struct buf *b, int64_t value) ENCODE_CHECKED;
 int encode_bulk(struct buf *b, struct slice value) ENCODE_CHECKED;
 int encode_nil(struct buf *b, int proto) ENCODE_CHECKED;
-int encode_bool(struct buf *b, int proto, bool value) ENCODE_CHECKED; /* :1/#t */
+int encode_bool(
+    struct buf *b, int proto, bool value) ENCODE_CHECKED; /* :1/#t */
 int encode_array(struct buf *b, size_t count) ENCODE_CHECKED;
 int encode_map(struct buf *b, int proto, size_t pairs) ENCODE_CHECKED;
 int encode_set(struct buf *b, int proto, size_t count) ENCODE_CHECKED;
 /* A request: *argc, then each argument as a bulk string. */
-int encode_request(struct buf *b, const struct slice *argv, size_t argc)
-    ENCODE_CHECKED;
+int encode_request(
+    struct buf *b, const struct slice *argv, size_t argc) ENCODE_CHECKED;
 
 #endif

@@ -16,17 +16,17 @@
 #include "core/slice.h"
 #include "resp/request.h" /* enum parse_status */
 
-#define REPLY_DEPTH_MAX	 128
-#define REPLY_HEAD_MAX	 256
+#define REPLY_DEPTH_MAX    128
+#define REPLY_HEAD_MAX     256
 #define REPLY_ELEMENTS_MAX 8 /* leading elements remembered */
 
 struct reply {
 	/* public, valid once READY (type and nil also once their line is read) */
-	char type; /* + - : $ * _ # , ( ! = % ~ > (after any attribute) */
-	bool nil;  /* $-1, *-1 or _ */
+	char type;      /* + - : $ * _ # , ( ! = % ~ > (after any attribute) */
+	bool nil;       /* $-1, *-1 or _ */
 	int64_t number; /* : value; $ and = length; aggregates: declared count
 			 * (pairs for %); streamed lengths are BAD */
-	uint64_t size;	/* bytes consumed so far, attributes included */
+	uint64_t size;  /* bytes consumed so far, attributes included */
 	/* The first bytes of the reply after attributes, its type included, as
 	 * they came: enough to see "+OK" or "*3\r\n$7\r\nmessage...". */
 	uint8_t head[REPLY_HEAD_MAX];
@@ -55,8 +55,8 @@ void reply_reset(struct reply *r);
  * this reply. READY: the reply ends at the last used byte. BAD: the peer does
  * not speak RESP.
  */
-enum parse_status reply_feed(struct reply *r, const uint8_t *data, size_t len,
-    size_t *used);
+enum parse_status reply_feed(
+    struct reply *r, const uint8_t *data, size_t len, size_t *used);
 
 /*
  * The same, but returns also (as MORE with *element = true) after the header

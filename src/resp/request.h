@@ -45,27 +45,28 @@ struct request_arg {
 };
 
 struct request_limits {
-	uint64_t bulk_bytes;	/* one argument: above it, "invalid bulk length" */
+	uint64_t bulk_bytes; /* one argument: above it, "invalid bulk length" */
 	uint64_t request_bytes; /* a whole request: above it, BAD */
 };
 
 /* Private fields are named in request.c; the public ones are read only. */
 struct request {
 	/* public, valid after READY, and while MORE for complete arguments */
-	size_t argc;	 /* complete arguments so far; at READY: all */
+	size_t argc;      /* complete arguments so far; at READY: all */
 	int64_t declared; /* arguments the header declared; -1 not yet known */
-	uint64_t size;	 /* bytes of the request consumed so far */
+	uint64_t size;    /* bytes of the request consumed so far */
 	bool is_inline;
 	bool empty; /* READY but nothing to execute (blank line, *0, *-1): no
 		     * reply is due; argc is 0 */
 	bool detached;
-	char error[128]; /* BAD: the reply's text, as "ERR Protocol error: .." */
+	char
+	    error[128]; /* BAD: the reply's text, as "ERR Protocol error: .." */
 
 	/* private */
 	struct request_limits limits;
 	struct request_arg *args; /* grown as arguments arrive */
 	size_t args_cap;
-	uint8_t *kept;	/* inline decoded args, or detached copies */
+	uint8_t *kept; /* inline decoded args, or detached copies */
 	size_t kept_len, kept_cap;
 	int state;
 	uint64_t bulk_left;
@@ -84,8 +85,8 @@ void request_reset(struct request *r);
  * many as in the call before and the same ones. On READY r->size is the
  * request's length; bytes after it belong to the next.
  */
-enum parse_status request_parse(struct request *r, const uint8_t *data,
-    size_t len);
+enum parse_status request_parse(
+    struct request *r, const uint8_t *data, size_t len);
 
 /* Copies what was parsed so far; data as in the last request_parse. */
 void request_detach(struct request *r, const uint8_t *data);
@@ -94,8 +95,8 @@ void request_detach(struct request *r, const uint8_t *data);
  * Detached: takes fresh bytes, from the one at r->size on. *used is how many
  * belong to this request (all of them on MORE).
  */
-enum parse_status request_feed(struct request *r, const uint8_t *data,
-    size_t len, size_t *used);
+enum parse_status request_feed(
+    struct request *r, const uint8_t *data, size_t len, size_t *used);
 
 /*
  * Complete argument i (i < argc); base is the request's first byte (ignored for
@@ -103,8 +104,8 @@ enum parse_status request_feed(struct request *r, const uint8_t *data,
  * until base moves or r is reset. Where the argument was cut, the slice is only
  * its first bytes and request_arg_whole is false.
  */
-struct slice request_arg(const struct request *r, const uint8_t *base,
-    size_t i);
+struct slice request_arg(
+    const struct request *r, const uint8_t *base, size_t i);
 static inline bool
 request_arg_whole(const struct request *r, size_t i)
 {

@@ -19,8 +19,8 @@ struct stats;
 
 struct stats_options {
 	struct event_base *base;
-	const struct address *listen;	/* borrowed for the call */
-	const struct metrics *metrics;	/* borrowed */
+	const struct address *listen;  /* borrowed for the call */
+	const struct metrics *metrics; /* borrowed */
 	/* The JSON of /status.json; returned, freed with free(). */
 	char *(*status_json)(void *arg);
 	/* The body of /readyz (a line a filter; freed with free()); *ready says
