@@ -204,7 +204,8 @@ static void
 on_syntax_error(struct builder *b, const yaml_parser_t *parser)
 {
 	const char *problem = parser->problem ? parser->problem : "not YAML";
-	bool tab = stopped_at_tab(b, parser->problem_mark.index);
+	bool tab = stopped_at_tab(b, parser->problem_mark.index) &&
+	    strstr(problem, "tab") == NULL;
 
 	issues_error(b->issues, line_of(parser->problem_mark),
 	    column_of(parser->problem_mark), "%s%s%s%s%s", problem,
