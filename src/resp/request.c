@@ -28,32 +28,18 @@
 #include <string.h>
 
 #include "core/check.h"
-#include "core/mem.h"
 #include "resp/digits.h"
 #include "resp/inline.h"
 #include "resp/request.h"
+#include "resp/request_keep.h"
 
 /* What request_reset leaves allocated. */
 #define ARGS_KEEP      1024
 #define KEPT_KEEP      16384
-#define ARGS_FIRST     16
-#define KEPT_FIRST     256
 #define UNAUTH_ARGS    10    /* Redis: more is refused before AUTH */
 #define UNAUTH_BULK    16384 /* the same, bytes of one argument */
 #define likely(expr)   __builtin_expect(!!(expr), 1)
 #define unlikely(expr) __builtin_expect(!!(expr), 0)
-
-enum request_state {
-	STATE_START,
-	STATE_COUNT,
-	STATE_COUNT_END,
-	STATE_LENGTH,
-	STATE_LENGTH_END,
-	STATE_BULK,
-	STATE_INLINE,
-	STATE_DONE,
-	STATE_BAD,
-};
 
 void
 request_init(struct request *r, const struct request_limits *limits)
@@ -103,12 +89,6 @@ request_set_unauthenticated(struct request *r, bool on)
 	r->unauthenticated = on;
 }
 
-size_t
-request_memory(const struct request *r)
-{
-	return r->args_cap * sizeof *r->args + r->kept_cap;
-}
-
 static enum parse_status
 fail(struct request *r, const char *text)
 {
@@ -137,40 +117,6 @@ finish(struct request *r)
 	r->state = STATE_DONE;
 	r->empty = r->argc == 0;
 	return PARSE_READY;
-}
-
-static void __attribute__((noinline)) args_grow(struct request *r)
-{
-	r->args_cap = r->args_cap == 0 ? ARGS_FIRST : r->args_cap * 2;
-	r->args = mem_realloc(r->args, r->args_cap * sizeof *r->args);
-}
-
-static void
-keep(struct request *r, const uint8_t *data, size_t len)
-{
-	if (len == 0)
-		return;
-	if (r->kept_cap - r->kept_len < len) {
-		size_t cap = r->kept_cap == 0 ? KEPT_FIRST : r->kept_cap * 2;
-
-		if (cap > REQUEST_KEPT_MAX)
-			cap = REQUEST_KEPT_MAX;
-		if (cap < r->kept_len + len)
-			cap = r->kept_len + len;
-		r->kept = mem_realloc(r->kept, cap);
-		r->kept_cap = cap;
-	}
-	memcpy(r->kept + r->kept_len, data, len);
-	r->kept_len += len;
-}
-
-/* How much of an argument of len bytes a detached request may keep. */
-static size_t
-capture_size(const struct request *r, uint64_t len)
-{
-	size_t want = len < REQUEST_CAPTURE_MAX ? len : REQUEST_CAPTURE_MAX;
-
-	return want <= REQUEST_KEPT_MAX - r->kept_len ? want : 0;
 }
 
 /* The count is known; size is that of the request up to after its line. */
@@ -203,13 +149,13 @@ on_length(struct request *r, int64_t len, uint64_t size)
 	if (size + (uint64_t)len + 2 > r->limits.request_bytes)
 		return fail_size(r);
 	if (r->argc == r->args_cap)
-		args_grow(r);
+		request_args_grow(r);
 	arg = &r->args[r->argc];
 	arg->len = (uint64_t)len;
 	if (r->detached) {
 		arg->offset = r->kept_len;
 		arg->kept = 0;
-		r->capture_left = capture_size(r, arg->len);
+		r->capture_left = request_capture_size(r, arg->len);
 	} else {
 		arg->offset = size;
 		arg->kept = arg->len;
@@ -320,7 +266,7 @@ read_bulk(struct request *r, const uint8_t **p, const uint8_t *end)
 	if (r->detached && r->capture_left > 0) {
 		size_t len = used < r->capture_left ? used : r->capture_left;
 
-		keep(r, *p, len);
+		request_keep(r, *p, len);
 		r->args[r->argc].kept += len;
 		r->capture_left -= len;
 	}
@@ -348,7 +294,7 @@ split_inline(struct request *r)
 				  : inline_next(r->kept, len, &at, &offset,
 					&word_len)) == 1) {
 		if (r->argc == r->args_cap)
-			args_grow(r);
+			request_args_grow(r);
 		r->args[r->argc++] = (struct request_arg){
 		    .len = word_len, .offset = offset, .kept = word_len};
 	}
@@ -371,7 +317,7 @@ read_inline(struct request *r, const uint8_t **p, const uint8_t *end)
 	if (len == -1)
 		return fail_protocol(r, "too big inline request");
 	if (r->detached)
-		keep(r, *p, (size_t)len);
+		request_keep(r, *p, (size_t)len);
 	r->line_len += (size_t)len;
 	*p += len;
 	if (!found)
@@ -380,7 +326,7 @@ read_inline(struct request *r, const uint8_t **p, const uint8_t *end)
 	if (r->line_len + 1 > r->limits.request_bytes)
 		return fail_size(r);
 	if (!r->detached)
-		keep(r, *p - 1 - r->line_len, r->line_len);
+		request_keep(r, *p - 1 - r->line_len, r->line_len);
 	return split_inline(r);
 }
 
@@ -412,7 +358,7 @@ skip_arguments(struct request *r, const uint8_t *base, const uint8_t *p,
 		if ((uint64_t)(bulk - base) + len + 2 > r->limits.request_bytes)
 			break;
 		if (unlikely(argc == cap)) {
-			args_grow(r);
+			request_args_grow(r);
 			args = r->args;
 			cap = r->args_cap;
 		}
@@ -518,46 +464,4 @@ request_feed(struct request *r, const uint8_t *data, size_t len, size_t *used)
 	*used = (size_t)(p - data);
 	r->size += *used;
 	return status;
-}
-
-void
-request_detach(struct request *r, const uint8_t *data)
-{
-	size_t i, count = r->argc;
-
-	check(!r->detached && r->state != STATE_DONE && r->state != STATE_BAD);
-	r->detached = true;
-	if (r->state == STATE_INLINE) {
-		keep(r, data, r->line_len);
-		return;
-	}
-	if (r->state == STATE_BULK)
-		count++;
-	for (i = 0; i < count; i++) {
-		struct request_arg *arg = &r->args[i];
-		size_t want = capture_size(r, arg->len), here = want;
-
-		if (i == r->argc) {
-			uint64_t seen = arg->len + 2 - r->bulk_left;
-
-			here = seen < want ? (size_t)seen : want;
-			r->capture_left = want - here;
-		}
-		if (here > 0)
-			keep(r, data + arg->offset, here);
-		arg->offset = r->kept_len - here;
-		arg->kept = here;
-	}
-}
-
-struct slice
-request_arg(const struct request *r, const uint8_t *base, size_t i)
-{
-	const struct request_arg *arg;
-
-	check(i < r->argc);
-	arg = &r->args[i];
-	if (r->is_inline || r->detached)
-		base = r->kept;
-	return slice_of(base == NULL ? NULL : base + arg->offset, arg->kept);
 }
