@@ -102,6 +102,14 @@ is_top(const struct reply *r)
 	return r->depth == 0;
 }
 
+/* The reply's own attribute has ended: head begins after it. */
+static void
+attribute_done(struct reply *r, struct feed *f)
+{
+	r->in_attribute = false;
+	f->head = f->p;
+}
+
 /* A value has ended at f->p. */
 static void
 value_done(struct reply *r, struct feed *f)
@@ -121,10 +129,8 @@ value_done(struct reply *r, struct feed *f)
 		}
 		r->depth--;
 		if (attribute) {
-			if (r->depth == 0) {
-				r->in_attribute = false;
-				f->head = f->p;
-			}
+			if (r->depth == 0)
+				attribute_done(r, f);
 			r->state = STATE_VALUE;
 			return;
 		}
@@ -162,12 +168,10 @@ on_aggregate(struct reply *r, struct feed *f, uint8_t type, uint64_t count)
 	if (type == '|') {
 		if (count == 0) {
 			if (top)
-				f->head = f->p;
+				attribute_done(r, f);
 			r->state = STATE_VALUE;
 			return;
 		}
-		if (top)
-			r->in_attribute = true;
 		level_push(r, (count * 2) | ATTRIBUTE);
 		return;
 	}
@@ -349,8 +353,12 @@ read_value(struct reply *r, struct feed *f)
 		r->state = STATE_BAD;
 		return;
 	}
-	if (is_top(r) && type != '|')
-		r->type = (char)type;
+	if (is_top(r)) {
+		if (type == '|')
+			r->in_attribute = true;
+		else
+			r->type = (char)type;
+	}
 	f->p++;
 	if (reply_is_text(type)) {
 		r->state = STATE_TEXT;

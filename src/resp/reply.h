@@ -39,7 +39,7 @@ struct reply {
 	int state;
 	uint64_t *stack; /* elements still due per level; heap */
 	size_t depth, stack_cap;
-	bool in_attribute; /* the lowest level of the stack is an attribute */
+	bool in_attribute; /* reading an attribute of the reply itself */
 	uint8_t line_type; /* of the header line being read */
 	uint8_t line[32];  /* a numeric header line cut in two */
 	size_t line_len;
