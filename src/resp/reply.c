@@ -110,9 +110,9 @@ attribute_done(struct reply *r, struct feed *f)
 	f->head = f->p;
 }
 
-/* A value has ended at f->p. */
+/* A value has ended at f->p, inside an aggregate or attribute. */
 static void
-value_done(struct reply *r, struct feed *f)
+element_done(struct reply *r, struct feed *f)
 {
 	while (r->depth > 0) {
 		uint64_t *level = &r->stack[r->depth - 1];
@@ -136,6 +136,16 @@ value_done(struct reply *r, struct feed *f)
 		}
 	}
 	r->state = STATE_DONE;
+}
+
+/* A value has ended at f->p. */
+static inline void
+value_done(struct reply *r, struct feed *f)
+{
+	if (r->depth > 0)
+		element_done(r, f);
+	else
+		r->state = STATE_DONE;
 }
 
 static void
@@ -245,7 +255,8 @@ on_line(struct reply *r, struct feed *f, uint8_t type, struct slice line)
 	default:
 		break;
 	}
-	if (type == '_' || type == '#' || slice_to_int64(line, &number) != 0) {
+	if (reply_kinds[type] == REPLY_KIND_WORD ||
+	    slice_to_int64(line, &number) != 0) {
 		r->state = STATE_BAD;
 		return;
 	}
@@ -349,7 +360,7 @@ read_value(struct reply *r, struct feed *f)
 	const uint8_t *next;
 	uint64_t number;
 
-	if (unlikely(memchr("+-(,:$*_#!=%~>|", type, 15) == NULL)) {
+	if (unlikely(reply_kinds[type] == REPLY_KIND_NONE)) {
 		r->state = STATE_BAD;
 		return;
 	}
@@ -360,19 +371,26 @@ read_value(struct reply *r, struct feed *f)
 			r->type = (char)type;
 	}
 	f->p++;
-	if (reply_is_text(type)) {
+	if (reply_kinds[type] == REPLY_KIND_TEXT) {
 		r->state = STATE_TEXT;
 		read_text(r, f);
 		return;
 	}
-	next = digits_line(f->p, f->end, &number);
-	if (likely(next != NULL && next[-1] == '\n' && type != '_' &&
-		type != '#')) {
-		f->p = next;
-		on_number(r, f, type, (int64_t)number);
-		if (r->state == STATE_BULK && f->p < f->end)
-			read_bulk(r, f);
-		return;
+	if (likely(reply_kinds[type] == REPLY_KIND_NUMBER)) {
+		next = digits_line(f->p, f->end, &number);
+		if (likely(next != NULL && next[-1] == '\n')) {
+			f->p = next;
+			on_number(r, f, type, (int64_t)number);
+			if (r->state == STATE_BULK && f->p < f->end)
+				read_bulk(r, f);
+			return;
+		}
+		/* The commonest reply of a cache that misses: $-1. */
+		if (f->end - f->p >= 4 && memcmp(f->p, "-1\r\n", 4) == 0) {
+			f->p += 4;
+			on_number(r, f, type, -1);
+			return;
+		}
 	}
 	r->line_type = type;
 	r->line_len = 0;
@@ -380,14 +398,11 @@ read_value(struct reply *r, struct feed *f)
 	read_number(r, f);
 }
 
-/* One step; there is at least one byte. */
+/* One step in the middle of a value; there is at least one byte. */
 static void
 step(struct reply *r, struct feed *f)
 {
 	switch ((enum reply_state)r->state) {
-	case STATE_VALUE:
-		read_value(r, f);
-		return;
 	case STATE_NUMBER:
 		read_number(r, f);
 		return;
@@ -409,11 +424,12 @@ step(struct reply *r, struct feed *f)
 		else
 			r->state = STATE_BAD;
 		return;
+	case STATE_VALUE: /* read_value */
 	case STATE_DONE:
 	case STATE_BAD:
 		break;
 	}
-	check(r->state == STATE_BAD); /* after READY comes reply_reset */
+	check(false);
 }
 
 /* Keeps what this feed brought of the reply's first bytes. */
@@ -433,7 +449,7 @@ keep_head(struct reply *r, const struct feed *f)
 	}
 }
 
-static enum parse_status
+static inline enum parse_status
 feed(struct reply *r, const uint8_t *data, size_t len, size_t *used,
     bool elements, bool *element)
 {
@@ -441,7 +457,10 @@ feed(struct reply *r, const uint8_t *data, size_t len, size_t *used,
 
 	check(r->state != STATE_DONE);
 	while (f.p < f.end && r->state < STATE_DONE) {
-		step(r, &f);
+		if (likely(r->state == STATE_VALUE))
+			read_value(r, &f);
+		else
+			step(r, &f);
 		if (elements && f.stop)
 			break;
 	}

@@ -8,6 +8,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* How a type's first line is read; a type that is not here is not RESP. */
+enum reply_kind {
+	REPLY_KIND_NONE,
+	REPLY_KIND_TEXT,   /* to its end, whatever it is */
+	REPLY_KIND_NUMBER, /* a value or length */
+	REPLY_KIND_WORD,   /* _ and #: short, not a number */
+};
+
+/* By type byte. */
+extern const uint8_t reply_kinds[256];
+
 /* One line that may have any length. */
 static inline bool
 reply_is_text(uint8_t type)
