@@ -24,8 +24,9 @@ struct reply {
 	/* public, valid once READY (type and nil also once their line is read) */
 	char type;      /* + - : $ * _ # , ( ! = % ~ > (after any attribute) */
 	bool nil;       /* $-1, *-1 or _ */
-	int64_t number; /* : value; $ and = length; aggregates: declared count
-			 * (pairs for %); streamed lengths are BAD */
+	int64_t number; /* : value; $ = and ! length; #: 1 or 0; aggregates:
+			 * declared count (pairs for %); -1 where that is what
+			 * was declared; streamed lengths are BAD */
 	uint64_t size;  /* bytes consumed so far, attributes included */
 	/* The first bytes of the reply after attributes, its type included, as
 	 * they came: enough to see "+OK" or "*3\r\n$7\r\nmessage...". */
@@ -38,12 +39,11 @@ struct reply {
 	int state;
 	uint64_t *stack; /* elements still due per level; heap */
 	size_t depth, stack_cap;
-	uint64_t bulk_left;
-	uint8_t line[64];
+	bool in_attribute; /* reading an attribute of the reply itself */
+	uint8_t line_type; /* of the header line being read */
+	uint8_t line[32];  /* a numeric header line cut in two */
 	size_t line_len;
-	bool line_long; /* a status, error or big number longer than line */
-	bool in_attribute;
-	size_t attribute_depth;
+	uint64_t bulk_left; /* bytes of the bulk to come, without CR LF */
 };
 
 void reply_init(struct reply *r);
@@ -53,7 +53,11 @@ void reply_reset(struct reply *r);
 /*
  * Takes fresh bytes, from the one at r->size on; *used is how many belong to
  * this reply. READY: the reply ends at the last used byte. BAD: the peer does
- * not speak RESP.
+ * not speak RESP (or nests deeper than REPLY_DEPTH_MAX); *used is 0.
+ *
+ * Every CR LF is checked, that after a bulk too: Redis always sends it, and a
+ * stream that has slipped must not be taken for replies. A status, an error, a
+ * double or a big number ends at the first CR LF and may have any length.
  */
 enum parse_status reply_feed(
     struct reply *r, const uint8_t *data, size_t len, size_t *used);
@@ -67,6 +71,9 @@ enum parse_status reply_feed(
 enum parse_status reply_feed_element(struct reply *r, const uint8_t *data,
     size_t len, size_t *used, bool *element);
 
+/* Heap bytes that r holds. */
+size_t reply_memory(const struct reply *r);
+
 /* True when the reply is an error (- or !). */
 static inline bool
 reply_is_error(const struct reply *r)
@@ -77,7 +84,9 @@ reply_is_error(const struct reply *r)
 /*
  * The i-th leading element of an aggregate, or the payload of a simple or bulk
  * type (i = 0), read from head: only when it is of a simple or bulk type and
- * lies wholly in head; else a slice with data NULL.
+ * lies wholly in head; else a slice with data NULL. NULL also for a nil, for i
+ * from REPLY_ELEMENTS_MAX on, and for an element under an attribute. Of a map
+ * i counts keys and values. Elements before it may be of any type.
  */
 struct slice reply_head_element(const struct reply *r, size_t i);
 

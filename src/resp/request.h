@@ -29,6 +29,11 @@
 /* Of a detached request this much of each argument is kept: an element is at
  * most 4096 bytes, and the rest is room for what surrounds it in a key. */
 #define REQUEST_CAPTURE_MAX 8192
+/* Of a detached request this much is kept over all arguments: one that would
+ * pass it is kept with kept == 0 (its length stays known), and so is each
+ * later one that does not fit. Whoever must know every key of a request checks
+ * request_arg_whole, or that kept bytes are enough, before relying on them. */
+#define REQUEST_KEPT_MAX ((size_t)64 << 20)
 /* An inline request's longest line, as in Redis (PROTO_INLINE_MAX_SIZE). */
 #define REQUEST_INLINE_MAX 65536
 
@@ -53,7 +58,8 @@ struct request_limits {
 struct request {
 	/* public, valid after READY, and while MORE for complete arguments */
 	size_t argc;      /* complete arguments so far; at READY: all */
-	int64_t declared; /* arguments the header declared; -1 not yet known */
+	int64_t declared; /* arguments the header declared; -1 not yet known; 0
+			   * for *0 and *-1; inline: argc once READY */
 	uint64_t size;    /* bytes of the request consumed so far */
 	bool is_inline;
 	bool empty; /* READY but nothing to execute (blank line, *0, *-1): no
@@ -69,16 +75,29 @@ struct request {
 	uint8_t *kept; /* inline decoded args, or detached copies */
 	size_t kept_len, kept_cap;
 	int state;
-	uint64_t bulk_left;
-	size_t line_start; /* offset of the header line being read */
-	uint8_t line[64];  /* detached: a header line split between feeds */
-	size_t line_len;
+	bool unauthenticated;
+	uint64_t bulk_left;  /* bytes of the argument and its CR LF to come */
+	size_t capture_left; /* detached: of these, bytes still to keep */
+	uint8_t line[64];    /* the first bytes of a header line cut in two */
+	size_t line_len;     /* bytes of the header or inline line so far */
+	bool line_nul;       /* a NUL was in it: Redis then finds no end */
 };
 
 void request_init(struct request *r, const struct request_limits *limits);
 void request_fini(struct request *r);
 /* Ready for the next request; keeps small allocations, frees large ones. */
 void request_reset(struct request *r);
+
+/*
+ * While on, the parser refuses what Redis refuses before a client has
+ * authenticated (CVE-2021-32675): more than 10 arguments or one above 16 KiB.
+ * Off after request_init; request_reset leaves it as it is.
+ */
+void request_set_unauthenticated(struct request *r, bool on);
+
+/* Heap bytes that r holds, for the account of a client's memory. An argument
+ * costs sizeof(struct request_arg), its wire form at least 6 bytes. */
+size_t request_memory(const struct request *r);
 
 /*
  * Whole: data holds len bytes from the request's first byte on, at least as
@@ -88,12 +107,14 @@ void request_reset(struct request *r);
 enum parse_status request_parse(
     struct request *r, const uint8_t *data, size_t len);
 
-/* Copies what was parsed so far; data as in the last request_parse. */
+/* Copies what was parsed so far; data as in the last request_parse, which
+ * returned MORE (before the first one: NULL). An inline request is kept whole,
+ * it is at most REQUEST_INLINE_MAX bytes. */
 void request_detach(struct request *r, const uint8_t *data);
 
 /*
  * Detached: takes fresh bytes, from the one at r->size on. *used is how many
- * belong to this request (all of them on MORE).
+ * belong to this request (all of them on MORE). On BAD it is 0.
  */
 enum parse_status request_feed(
     struct request *r, const uint8_t *data, size_t len, size_t *used);
@@ -101,8 +122,8 @@ enum parse_status request_feed(
 /*
  * Complete argument i (i < argc); base is the request's first byte (ignored for
  * inline and detached requests, whose arguments are kept in r). The bytes hold
- * until base moves or r is reset. Where the argument was cut, the slice is only
- * its first bytes and request_arg_whole is false.
+ * until base moves, r is fed or r is reset. Where the argument was cut, the
+ * slice is only its first bytes and request_arg_whole is false.
  */
 struct slice request_arg(
     const struct request *r, const uint8_t *base, size_t i);

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Fuzz target of the request parser: the first byte chooses cuts and limits,
+ * the rest is what a client sent.
+ */
+#include "config.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "resp_compare.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size > 1)
+		request_compare(data + 1, size - 1, data[0]);
+	return 0;
+}
