@@ -50,6 +50,8 @@ enum filter_mode {
 const char *filter_state_name(enum filter_state s);
 const char *filter_mode_name(enum filter_mode m);
 
+struct filter;
+
 struct view {
 	_Atomic unsigned references; /* partner: view_ref/unref, acq_rel */
 	enum filter_state state;
@@ -59,6 +61,12 @@ struct view {
 	 * none. Stored by control (release), loaded by workers (acquire).
 	 */
 	_Atomic uint64_t lease_until_ns;
+
+	/* private: whose view it is, and the version it was published as, 0 not
+	 * yet. Stored by filter_publish (release), loaded by filter_ready and
+	 * filter_judge (acquire). */
+	const struct filter *filter;
+	_Atomic uint64_t published;
 };
 
 /* What a rebuild tells about itself; written by the rebuild thread. */
@@ -114,12 +122,19 @@ void filter_free(struct filter *f);
 
 /*
  * A new view without a lease, with one reference; m is copied. state is decided
- * here: UNKNOWN when m is NULL, FOREIGN where this program or key does not fit,
- * SUSPECT when m->run_id is not run_id (that of the connection it was read on),
- * LOST when active is, MISSING when nothing is sealed and active, else SERVING.
+ * here: UNKNOWN when m is NULL; MISSING when there is no meta; FOREIGN where this
+ * program or key does not fit (layout, active, building); MISSING without an
+ * active; SUSPECT when m->run_id is not run_id (that of the connection it was
+ * read on; "" or NULL never is); LOST when active is; MISSING when active is not
+ * sealed; else SERVING. A damaged active is FOREIGN too.
  */
 struct view *view_new(
     const struct filter *f, const struct meta *m, const char *run_id);
+/*
+ * True when this program, with this filter's key, can compute the positions of g:
+ * an add that g must get cannot be acknowledged otherwise.
+ */
+bool filter_fits(const struct filter *f, const struct generation *g);
 struct view *view_ref(struct view *v);
 void view_unref(struct view *v);
 

@@ -18,6 +18,8 @@
 #define HASHES_MAX     32   /* k */
 #define SHARD_SEED     0x62676174U
 #define SCHEME_KEY_LEN 32
+#define POLY_BITS      (UINT64_C(1) << 28) /* poly's m and k */
+#define POLY_HASHES    6
 
 /* Same order as enum setting_scheme of config. */
 enum scheme {
