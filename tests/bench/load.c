@@ -72,6 +72,14 @@ die(const char *what)
 	exit(1);
 }
 
+/* The server is to blame. */
+static void
+give_up(const char *why)
+{
+	fprintf(stderr, "load: %s\n", why);
+	exit(1);
+}
+
 static void
 refuse(const char *why)
 {
@@ -120,7 +128,7 @@ connect_tcp(const char *address)
 		r = getaddrinfo(host, colon + 1, &hints, &found);
 		free(host);
 		if (r != 0)
-			refuse(gai_strerror(r));
+			give_up(gai_strerror(r));
 	}
 	fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd == -1 || connect(fd, found->ai_addr, found->ai_addrlen) == -1 ||
@@ -209,15 +217,15 @@ conn_read(struct load *l, struct conn *c)
 	if (n == -1)
 		die("read");
 	if (n == 0)
-		refuse("the server closed a connection");
+		give_up("the server closed a connection");
 	now = clock_boot_ns();
 	done = reply_count(&c->reply, &l->totals, data, (size_t)n);
 	if (done < 0)
-		refuse("the server's bytes are not RESP");
+		give_up("the server's bytes are not RESP");
 	if (done == 0)
 		return;
 	if ((unsigned)done > c->in_flight)
-		refuse("more replies than requests");
+		give_up("more replies than requests");
 	latency_add(&l->latency, now - c->sent_ns, (uint64_t)done);
 	l->done += (uint64_t)done;
 	c->in_flight -= (unsigned)done;
@@ -250,7 +258,7 @@ run(struct load *l)
 				conn_read(l, c);
 		}
 		if (n <= 0 && clock_boot_ns() > l->deadline_ns + DRAIN_NS)
-			refuse("replies are missing");
+			give_up("replies are missing");
 	}
 	l->ended_ns = clock_boot_ns();
 }
@@ -290,7 +298,7 @@ process_cpu_s(long pid)
 	    sscanf(fields + 1,
 		" %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &user,
 		&system) != 2)
-		refuse("/proc says nothing of the process");
+		give_up("/proc says nothing of the process");
 	return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
 }
 
