@@ -73,6 +73,7 @@ struct command {
 	enum covered covered;
 	size_t spec_count;
 	struct key_spec specs[KEY_SPECS_MAX];
+	bool keys_told; /* filled in by the table: the specs find every key */
 };
 
 struct command_table;
@@ -83,9 +84,14 @@ struct command_table;
  */
 struct command_table *command_table_new(void);
 void command_table_free(struct command_table *t);
-/* Adds one command as the upstream describes it; name, arity, flags and specs
- * are read from c and copied; effect and covered are filled in here. */
+/*
+ * Adds one command as the upstream describes it; name, arity, flags and specs
+ * are read from c and copied; effect and covered are filled in here. A name
+ * added again replaces what was said before. A subcommand ("xgroup|create") adds
+ * its flags and specs to its container, which is made if need be.
+ */
 void command_table_add(struct command_table *t, const struct command *c);
+/* Commands that were added, containers with their subcommands as one. */
 size_t command_table_size(const struct command_table *t);
 
 /* The command called name (any case); never NULL: an unknown one has effect
@@ -95,8 +101,10 @@ const struct command *command_find(
 
 /*
  * Calls fn with the index of each argument that is a key. argv has argc slices,
- * argv[0] the name. Keys outside argv are left out. Returns how many, or -1 when
- * the keys cannot be told (movable keys with no usable specification).
+ * argv[0] the name. Keys outside argv are left out; an index may come twice, and
+ * where an option that names a key is repeated each such key is named. Returns
+ * how many, or -1 when the keys cannot be told (unknown command, or movable keys
+ * with no usable specification): fn was then called for some at most.
  */
 int command_keys(const struct command *c, const struct slice *argv, size_t argc,
     void (*fn)(size_t index, void *arg), void *arg);
