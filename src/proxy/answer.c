@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The upstream's replies on their way to the client. Most pass as they are, in
+ * one run of bytes. The replies of split and of watched reads are taken apart by
+ * elements: what is local is put between them, and where Redis says "missing" of
+ * a key that the filter calls absent, the filter's absent reply takes its place.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "core/check.h"
+#include "core/log.h"
+#include "core/mem.h"
+#include "proxy/session.h"
+#include "resp/encode.h"
+
+/* The longest reply that means "missing": $-1, or _ under RESP3. */
+#define NIL_MAX 5
+
+bool
+answer_absent_error(struct session *s, size_t filter, struct slice *text)
+{
+	const struct filter_settings *f = &s->worker->settings->filters[filter];
+
+	if (f->absent != SETTING_ABSENT_ERROR)
+		return false;
+	*text = slice_of(f->absent_text.data, f->absent_text.len);
+	return true;
+}
+
+void
+answer_put_absent(struct session *s, struct buf *b, size_t filter)
+{
+	const struct filter_settings *f = &s->worker->settings->filters[filter];
+
+	if (f->absent == SETTING_ABSENT_VALUE)
+		check(encode_bulk(b,
+			  slice_of(f->absent_text.data, f->absent_text.len)) ==
+		    0);
+	else
+		check(encode_nil(b, s->mode.proto) == 0);
+}
+
+/* The error of the first absent key whose filter answers with one. */
+static bool
+first_error(struct session *s, const struct slot *t, struct slice *text)
+{
+	size_t i;
+
+	for (i = 0; i < t->key_count; i++)
+		if (t->keys[i].verdict == KEY_ABSENT &&
+		    answer_absent_error(s, t->keys[i].filter, text))
+			return true;
+	return false;
+}
+
+void
+answer_absent(struct session *s, struct slot *t)
+{
+	struct slice text;
+	struct buf b;
+	size_t i;
+
+	buf_init(&b, SIZE_MAX / 4);
+	if (first_error(s, t, &text)) {
+		check(encode_error_slice(&b, text) == 0);
+	} else if (t->covered == COVERED_EXISTS) {
+		check(encode_integer(&b, 0) == 0);
+	} else {
+		if (t->covered == COVERED_MGET)
+			check(encode_array(&b, t->key_count) == 0);
+		for (i = 0; i < t->key_count; i++)
+			answer_put_absent(s, &b, t->keys[i].filter);
+	}
+	t->send = SEND_NOTHING;
+	t->source = SOURCE_FILTER;
+	slot_answer(t, &b);
+	buf_fini(&b);
+}
+
+static void
+put_buf(struct session *s, struct buf *b)
+{
+	session_put(s, buf_head(b), buf_len(b));
+	buf_fini(b);
+}
+
+static void
+put_absent(struct session *s, size_t filter)
+{
+	struct buf b;
+
+	buf_init(&b, SIZE_MAX / 4);
+	answer_put_absent(s, &b, filter);
+	put_buf(s, &b);
+}
+
+static void
+put_error(struct session *s, struct slice text)
+{
+	struct buf b;
+
+	buf_init(&b, SIZE_MAX / 4);
+	check(encode_error_slice(&b, text) == 0);
+	put_buf(s, &b);
+}
+
+/* Bytes of the reply being framed that go on as they are. */
+static void
+relay(struct session *s, const uint8_t *data, size_t len)
+{
+	if (len == 0)
+		return;
+	session_put(s, data, len);
+	s->relayed = true;
+}
+
+/* What was kept back turns out to be an ordinary reply. */
+static void
+relay_stash(struct session *s)
+{
+	relay(s, s->stash, s->stash_len);
+	s->stash_len = 0;
+}
+
+static void
+count_error(struct session *s, const struct reply *r)
+{
+	static const struct {
+		const char *code;
+		enum metric_error label;
+	} codes[] = {{"-READONLY", ERROR_READONLY}, {"-LOADING", ERROR_LOADING},
+	    {"-BUSY ", ERROR_BUSY}, {"-OOM", ERROR_OOM},
+	    {"-NOAUTH", ERROR_NOAUTH}, {"-MOVED", ERROR_MOVED}};
+	enum metric_error label = ERROR_OTHER;
+	size_t i;
+
+	for (i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+		if (r->head_len >= strlen(codes[i].code) &&
+		    memcmp(r->head, codes[i].code, strlen(codes[i].code)) == 0)
+			label = codes[i].label;
+	metric_add(
+	    s->worker->metrics, METRIC_UPSTREAM_ERRORS_TOTAL, label, 0, 1);
+}
+
+/* Nil for a key that the filter did not rule out. */
+static void
+count_false_positive(struct session *s, const struct slot *t)
+{
+	if (t->covered == COVERED_GET && s->reply.nil &&
+	    t->keys[0].verdict == KEY_MAYBE)
+		metric_add(s->worker->metrics,
+		    METRIC_FILTER_FALSE_POSITIVES_TOTAL, t->keys[0].filter, 0,
+		    1);
+}
+
+/* The framed reply is complete; t is the slot at the head. */
+static void
+complete(struct session *s, struct slot *t)
+{
+	bool last = true;
+
+	if (reply_is_error(&s->reply))
+		count_error(s, &s->reply);
+	count_false_positive(s, t);
+	if (t->change != NULL) {
+		bool database = t->change->effect == EFFECT_SELECT ||
+		    t->change->effect == EFFECT_RESET;
+
+		last = mode_reply(&s->mode, t->change, &s->reply);
+		if (last) {
+			t->change = NULL;
+			s->databases -= database;
+		}
+	}
+	reply_reset(&s->reply);
+	s->relayed = false;
+	s->stash_len = 0;
+	s->swallow = false;
+	if (!last || s->closed)
+		return;
+	metric_sub(s->worker->metrics, METRIC_UPSTREAM_IN_FLIGHT, 0, 0, 1);
+	session_pop(s);
+}
+
+static void
+bad_reply(struct session *s)
+{
+	log_error("upstream_not_resp", LOG_STR("client", s->peer),
+	    LOG_STR("effect", "the session is closed"));
+	session_end(s);
+	upstream_close(s);
+}
+
+/* A reply that passes as it is; also what is no reply to anything (t NULL). */
+static size_t
+feed_relay(struct session *s, struct slot *t, const uint8_t *data, size_t len)
+{
+	size_t used = 0;
+	enum parse_status status = reply_feed(&s->reply, data, len, &used);
+
+	relay(s, data, used);
+	if (status == PARSE_BAD) {
+		bad_reply(s);
+	} else if (status == PARSE_READY) {
+		if (t == NULL ||
+		    mode_out_of_band(&s->mode, &s->reply, t->change)) {
+			reply_reset(&s->reply);
+			s->relayed = false;
+		} else {
+			complete(s, t);
+		}
+	}
+	return used;
+}
+
+/* Keeps up to NIL_MAX bytes back until it is clear what they are. */
+static void
+keep_or_relay(struct session *s, const uint8_t *data, size_t len)
+{
+	if (s->stash_len + len <= NIL_MAX && !s->relayed) {
+		memcpy(s->stash + s->stash_len, data, len);
+		s->stash_len += len;
+		return;
+	}
+	relay_stash(s);
+	relay(s, data, len);
+}
+
+/* GET whose nil is said in the filter's way. */
+static size_t
+feed_nil(struct session *s, struct slot *t, const uint8_t *data, size_t len)
+{
+	struct slice text;
+	size_t used = 0;
+	enum parse_status status = reply_feed(&s->reply, data, len, &used);
+
+	if (status == PARSE_BAD) {
+		bad_reply(s);
+		return used;
+	}
+	if (status == PARSE_READY && s->reply.nil) {
+		t->source = SOURCE_FILTER;
+		if (answer_absent_error(s, t->keys[0].filter, &text))
+			put_error(s, text);
+		else
+			put_absent(s, t->keys[0].filter);
+		complete(s, t);
+		return used;
+	}
+	keep_or_relay(s, data, used);
+	if (status == PARSE_READY) {
+		relay_stash(s);
+		complete(s, t);
+	}
+	return used;
+}
+
+/* EXISTS with an absent key whose filter answers with an error: said once Redis
+ * has counted, which shows that the user may read. */
+static size_t
+feed_count(struct session *s, struct slot *t, const uint8_t *data, size_t len)
+{
+	struct slice text;
+	size_t used = 0, i;
+	enum parse_status status = reply_feed(&s->reply, data, len, &used);
+
+	if (status == PARSE_BAD) {
+		bad_reply(s);
+		return used;
+	}
+	if (s->relayed || s->stash_len + used > sizeof(s->stash)) {
+		relay_stash(s);
+		relay(s, data, used);
+	} else {
+		for (i = 0; i < used; i++)
+			s->stash[s->stash_len++] = data[i];
+	}
+	if (status != PARSE_READY)
+		return used;
+	if (s->reply.type == ':' && first_error(s, t, &text) &&
+	    s->reply.number <= (int64_t)(t->key_count - slot_absent_count(t))) {
+		put_error(s, text);
+		t->source = SOURCE_FILTER;
+	} else {
+		relay_stash(s);
+	}
+	complete(s, t);
+	return used;
+}
+
+/* The elements that are not in the upstream's reply and come next. */
+static void
+put_local_elements(struct session *s, struct slot *t)
+{
+	while (t->permitted && t->position < t->key_count &&
+	    t->keys[t->position].verdict == KEY_ABSENT) {
+		put_absent(s, t->keys[t->position].filter);
+		t->position++;
+	}
+}
+
+/* The header of the elements, as many as the client asked for; where an absent
+ * key is to be an error, that instead of everything. */
+static void
+begin_elements(struct session *s, struct slot *t)
+{
+	struct slice text;
+	struct buf b;
+
+	if (first_error(s, t, &text)) {
+		put_error(s, text);
+		t->source = SOURCE_FILTER;
+		s->swallow = true;
+		return;
+	}
+	buf_init(&b, 64);
+	check(encode_array(&b, t->key_count) == 0);
+	put_buf(s, &b);
+	s->relayed = true;
+	put_local_elements(s, t);
+}
+
+/* An element has ended; what is kept of it is in the stash. */
+static void
+end_element(struct session *s, struct slot *t)
+{
+	const struct slot_key *k = &t->keys[t->position];
+	bool nil = (s->stash_len == 5 && !memcmp(s->stash, "$-1\r\n", 5)) ||
+	    (s->stash_len == 3 && !memcmp(s->stash, "_\r\n", 3));
+
+	if (nil && k->verdict == KEY_MAYBE)
+		metric_add(s->worker->metrics,
+		    METRIC_FILTER_FALSE_POSITIVES_TOTAL, k->filter, 0, 1);
+	if (nil && k->verdict == KEY_ABSENT) {
+		put_absent(s, k->filter);
+		s->stash_len = 0;
+	} else {
+		session_put(s, s->stash, s->stash_len);
+		s->stash_len = 0;
+	}
+	t->position++;
+	put_local_elements(s, t);
+}
+
+/* Like keep_or_relay, but of the element at hand. */
+static void
+keep_element(struct session *s, const uint8_t *data, size_t len, bool *started)
+{
+	if (!*started && s->stash_len + len <= NIL_MAX) {
+		memcpy(s->stash + s->stash_len, data, len);
+		s->stash_len += len;
+		return;
+	}
+	*started = true;
+	session_put(s, s->stash, s->stash_len);
+	s->stash_len = 0;
+	session_put(s, data, len);
+}
+
+/* How many elements the upstream was asked for. */
+static int64_t
+elements_due(const struct slot *t)
+{
+	return (
+	    int64_t)(t->key_count - (t->permitted ? slot_absent_count(t) : 0));
+}
+
+static size_t
+feed_elements(
+    struct session *s, struct slot *t, const uint8_t *data, size_t len)
+{
+	size_t used = 0;
+	bool element = false;
+	bool first = s->reply.size == 0;
+	bool in_header = t->position == 0 && !s->relayed && !s->swallow;
+	uint8_t type = first ? data[0] : (uint8_t)s->stash[0];
+	enum parse_status status;
+
+	status = reply_feed_element(&s->reply, data, len, &used, &element);
+	if (status == PARSE_BAD) {
+		bad_reply(s);
+		return used;
+	}
+	if (in_header && type != '*') {
+		/* An error, then: as it is. */
+		t->shape = SHAPE_RELAY;
+		relay(s, data, used);
+		if (status == PARSE_READY)
+			complete(s, t);
+		return used;
+	}
+	if (in_header) {
+		s->stash[0] = '*';
+		if (element && s->reply.number != elements_due(t)) {
+			bad_reply(s);
+			return used;
+		}
+		if (element)
+			begin_elements(s, t);
+	} else if (!s->swallow) {
+		keep_element(s, data, used, &t->element_out);
+		if (element) {
+			end_element(s, t);
+			t->element_out = false;
+		}
+	}
+	if (status == PARSE_READY)
+		complete(s, t);
+	return used;
+}
+
+/* DISCARD was sent for an EXEC that could not be. */
+static size_t
+feed_execabort(
+    struct session *s, struct slot *t, const uint8_t *data, size_t len)
+{
+	size_t used = 0;
+	enum parse_status status = reply_feed(&s->reply, data, len, &used);
+
+	if (status == PARSE_BAD) {
+		bad_reply(s);
+	} else if (status == PARSE_READY) {
+		put_error(s,
+		    slice_str("EXECABORT Transaction discarded because of "
+			      "previous errors."));
+		complete(s, t);
+	}
+	return used;
+}
+
+/* A reply to our own replay: refused, the session cannot be what it was. */
+static size_t
+feed_swallow(struct session *s, struct slot *t, const uint8_t *data, size_t len)
+{
+	size_t used = 0;
+	enum parse_status status = reply_feed(&s->reply, data, len, &used);
+
+	if (status == PARSE_BAD) {
+		bad_reply(s);
+	} else if (status == PARSE_READY && reply_is_error(&s->reply)) {
+		log_warn("session_not_rebuilt", LOG_STR("client", s->peer),
+		    LOG_SLICE(
+			"error", slice_of(s->reply.head, s->reply.head_len)));
+		session_end(s);
+		upstream_close(s);
+	} else if (status == PARSE_READY) {
+		metric_sub(
+		    s->worker->metrics, METRIC_UPSTREAM_IN_FLIGHT, 0, 0, 1);
+		TAILQ_REMOVE(&s->slots, t, next);
+		s->slot_count--;
+		slot_free(t);
+		reply_reset(&s->reply);
+	}
+	return used;
+}
+
+/* Every answer that waits before the next reply leaves, whatever is unsent: the
+ * reply's bytes are here already. */
+static struct slot *
+next_slot(struct session *s)
+{
+	struct slot *t;
+
+	while (!s->closed && (t = TAILQ_FIRST(&s->slots)) != NULL &&
+	    t != s->cursor && t->state == SLOT_ANSWERED) {
+		session_put(s, t->answer, t->answer_len);
+		if (!s->closed)
+			session_pop(s);
+	}
+	t = TAILQ_FIRST(&s->slots);
+	return t != NULL && t != s->cursor && t->state == SLOT_SENT ? t : NULL;
+}
+
+void
+answer_feed(struct session *s, const uint8_t *data, size_t len)
+{
+	while (len > 0 && !s->closed && s->upstream == UPSTREAM_OPEN) {
+		struct slot *t;
+		size_t used = 0;
+
+		if (s->mode.level == MODE_OPAQUE) {
+			session_put(s, data, len);
+			return;
+		}
+		if (s->close_after_flush)
+			return; /* after QUIT and the like nothing is due */
+		t = next_slot(s);
+		switch (t != NULL ? t->shape : SHAPE_RELAY) {
+		case SHAPE_RELAY:
+			used = feed_relay(s, t, data, len);
+			break;
+		case SHAPE_ELEMENTS:
+			used = feed_elements(s, t, data, len);
+			break;
+		case SHAPE_NIL:
+			used = feed_nil(s, t, data, len);
+			break;
+		case SHAPE_COUNT:
+			used = feed_count(s, t, data, len);
+			break;
+		case SHAPE_EXECABORT:
+			used = feed_execabort(s, t, data, len);
+			break;
+		case SHAPE_SWALLOW:
+			used = feed_swallow(s, t, data, len);
+			break;
+		}
+		data += used;
+		len -= used;
+	}
+}

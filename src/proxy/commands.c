@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reads the upstream's own COMMAND into the command table: flags, arity and where
+ * keys are (key specifications of Redis 7, or first, last and step before).
+ * Worker's thread.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/log.h"
+#include "proxy/worker.h"
+
+#define COMMAND_TIMEOUT_MS 5000
+
+/* The value after the field called name of a map or its flat form. */
+static const struct redisReply *
+field(const struct redisReply *map, const char *name)
+{
+	size_t i, n = link_reply_count(map);
+
+	for (i = 0; i + 1 < n; i += 2)
+		if (slice_is(link_reply_text(link_reply_at(map, i)), name))
+			return link_reply_at(map, i + 1);
+	return NULL;
+}
+
+static int
+number(const struct redisReply *map, const char *name)
+{
+	return (int)link_reply_integer(field(map, name));
+}
+
+static bool
+type_is(const struct redisReply *part, const char *type)
+{
+	return slice_is(link_reply_text(field(part, "type")), type);
+}
+
+/* False when Redis itself does not know where these keys are. */
+static bool
+read_spec(const struct redisReply *r, struct key_spec *spec)
+{
+	const struct redisReply *begin = field(r, "begin_search");
+	const struct redisReply *find = field(r, "find_keys");
+	const struct redisReply *flags = field(r, "flags"), *s;
+	struct slice word;
+	size_t i;
+
+	*spec = (struct key_spec){0};
+	s = field(begin, "spec");
+	if (type_is(begin, "index")) {
+		spec->index = number(s, "index");
+	} else if (type_is(begin, "keyword")) {
+		spec->keyword = true;
+		spec->index = number(s, "startfrom");
+		word = link_reply_text(field(s, "keyword"));
+		if (word.len == 0 || word.len >= sizeof(spec->word))
+			return false;
+		memcpy(spec->word, word.data, word.len);
+	} else {
+		return false;
+	}
+	s = field(find, "spec");
+	if (type_is(find, "range")) {
+		spec->last = number(s, "lastkey");
+		spec->step = number(s, "keystep");
+		spec->limit = number(s, "limit");
+	} else if (type_is(find, "keynum")) {
+		spec->keynum = true;
+		spec->keynum_index = number(s, "keynumidx");
+		spec->first_key = number(s, "firstkey");
+		spec->step = number(s, "keystep");
+	} else {
+		return false;
+	}
+	for (i = 0; i < link_reply_count(flags); i++)
+		if (slice_is_nocase(
+			link_reply_text(link_reply_at(flags, i)), "incomplete"))
+			spec->incomplete = true;
+	return true;
+}
+
+static void
+read_specs(const struct redisReply *r, struct command *c)
+{
+	const struct redisReply *specs = link_reply_at(r, 8);
+	size_t i;
+
+	if (link_reply_count(r) > 8) {
+		for (i = 0; i < link_reply_count(specs); i++)
+			if (c->spec_count < KEY_SPECS_MAX &&
+			    read_spec(link_reply_at(specs, i),
+				&c->specs[c->spec_count]))
+				c->spec_count++;
+		return;
+	}
+	if (link_reply_integer(link_reply_at(r, 3)) > 0) {
+		int first = (int)link_reply_integer(link_reply_at(r, 3));
+		int last = (int)link_reply_integer(link_reply_at(r, 4));
+
+		/* Key specifications count the last key from the first. */
+		c->specs[0] = (struct key_spec){.index = first,
+		    .last = last >= 0 ? last - first : last,
+		    .step = (int)link_reply_integer(link_reply_at(r, 5))};
+		c->spec_count = 1;
+	}
+}
+
+static unsigned
+read_flags(const struct redisReply *flags)
+{
+	static const struct {
+		const char *name;
+		unsigned flag;
+	} known[] = {{"write", COMMAND_WRITE}, {"readonly", COMMAND_READONLY},
+	    {"blocking", COMMAND_BLOCKING},
+	    {"movablekeys", COMMAND_MOVABLE_KEYS},
+	    {"may_replicate", COMMAND_MAY_REPLICATE},
+	    {"pubsub", COMMAND_PUBSUB}};
+	unsigned result = 0;
+	size_t i, k;
+
+	for (i = 0; i < link_reply_count(flags); i++) {
+		struct slice f = link_reply_text(link_reply_at(flags, i));
+
+		for (k = 0; k < sizeof(known) / sizeof(known[0]); k++)
+			if (slice_is(f, known[k].name))
+				result |= known[k].flag;
+	}
+	return result;
+}
+
+/*
+ * A container (XGROUP, ...) has no flags of its own: it is a write where any of
+ * its subcommands is, with the first such one's keys.
+ */
+static void
+read_subcommands(const struct redisReply *r, struct command *c)
+{
+	const struct redisReply *subs = link_reply_at(r, 9);
+	size_t i;
+
+	for (i = 0; i < link_reply_count(subs); i++) {
+		const struct redisReply *sub = link_reply_at(subs, i);
+		unsigned flags = read_flags(link_reply_at(sub, 2));
+
+		if (!(flags & COMMAND_WRITE))
+			continue;
+		c->flags |= COMMAND_WRITE;
+		if (c->spec_count == 0)
+			read_specs(sub, c);
+	}
+}
+
+static bool
+read_command(const struct redisReply *r, struct command *c)
+{
+	struct slice name = link_reply_text(link_reply_at(r, 0));
+
+	*c = (struct command){0};
+	if (link_reply_count(r) < 6 || name.len == 0 ||
+	    name.len >= sizeof(c->name))
+		return false;
+	memcpy(c->name, name.data, name.len);
+	c->arity = (int)link_reply_integer(link_reply_at(r, 1));
+	c->flags = read_flags(link_reply_at(r, 2));
+	read_specs(r, c);
+	if (link_reply_count(r) > 9)
+		read_subcommands(r, c);
+	return true;
+}
+
+static void
+on_commands(struct link *link, const struct redisReply *reply, void *arg)
+{
+	struct worker *w = arg;
+	struct command_table *table;
+	struct command c;
+	size_t i;
+
+	(void)link;
+	if (reply == NULL)
+		return; /* asked again when the link is up again */
+	if (link_reply_type(reply) != LINK_ARRAY ||
+	    link_reply_count(reply) == 0) {
+		w->commands_refused = true;
+		log_error("commands_unknown",
+		    LOG_SLICE("error", link_reply_text(reply)),
+		    LOG_STR("effect",
+			"nothing is answered from filters, and every argument "
+			"of every command is learned as a key"),
+		    LOG_STR("remedy", "give bloomgate's own user +command"));
+		worker_pump_all(w);
+		return;
+	}
+	table = command_table_new();
+	for (i = 0; i < link_reply_count(reply); i++)
+		if (read_command(link_reply_at(reply, i), &c))
+			command_table_add(table, &c);
+	command_table_free(w->commands);
+	w->commands = table;
+	w->commands_known = true;
+	w->commands_refused = false;
+	log_debug(
+	    "commands_known", LOG_INT("count", command_table_size(table)));
+	worker_pump_all(w);
+}
+
+void
+commands_load(struct worker *w)
+{
+	struct slice argv = slice_str("COMMAND");
+
+	if (link_command(
+		w->upstream, COMMAND_TIMEOUT_MS, on_commands, w, &argv, 1) != 0)
+		return; /* the link is down again: on_up comes back here */
+}

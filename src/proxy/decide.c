@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a request is and what is to happen with it. A slot that cannot be decided
+ * yet is held; everything else leaves here PENDING, READY or ANSWERED.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "core/check.h"
+#include "core/mem.h"
+#include "proxy/check.h"
+#include "proxy/permission.h"
+#include "proxy/session.h"
+
+size_t
+decide_argv(struct session *s, const uint8_t *base)
+{
+	struct worker *w = s->worker;
+	const struct request *r = &s->request;
+	size_t i;
+
+	if (w->argv_cap < r->argc) {
+		w->argv_cap = r->argc * 2;
+		w->argv = mem_realloc(w->argv, w->argv_cap * sizeof(*w->argv));
+	}
+	for (i = 0; i < r->argc; i++)
+		w->argv[i] = request_arg(r, base, i);
+	return r->argc;
+}
+
+static bool
+is_ready(struct slot *t)
+{
+	t->state = SLOT_READY;
+	return true;
+}
+
+/* Counts a lookup of the filter that was not decided. */
+static void
+count_bypass(struct session *s, size_t filter, enum metric_bypass reason)
+{
+	struct metrics *m = s->worker->metrics;
+
+	metric_add(m, METRIC_FILTER_LOOKUPS_TOTAL, filter, RESULT_BYPASS, 1);
+	metric_add(m, METRIC_FILTER_BYPASS_TOTAL, filter, reason, 1);
+}
+
+static void
+count_verdict(struct metrics *m, size_t filter, enum verdict v, bool answered)
+{
+	if (answered)
+		metric_add(m, METRIC_FILTER_LOOKUPS_TOTAL, filter,
+		    v == VERDICT_ABSENT ? RESULT_ABSENT : RESULT_MAYBE, 1);
+	else
+		metric_add(
+		    m, METRIC_FILTER_LOOKUPS_TOTAL, filter, RESULT_ERROR, 1);
+}
+
+/* All verdicts of a covered read are known. */
+static void
+settle_read(struct session *s, struct slot *t)
+{
+	size_t absent = slot_absent_count(t), i;
+	struct slice text;
+
+	t->state = SLOT_READY;
+	if (absent == 0)
+		return;
+	if (t->permitted) {
+		bool error = false;
+
+		for (i = 0; i < t->key_count && !error; i++)
+			error = t->keys[i].verdict == KEY_ABSENT &&
+			    answer_absent_error(s, t->keys[i].filter, &text);
+		if (error || absent == t->key_count) {
+			answer_absent(s, t);
+			return;
+		}
+		t->send = SEND_SPLIT;
+		if (t->covered == COVERED_MGET)
+			t->shape = SHAPE_ELEMENTS;
+		return;
+	}
+	/* Redis judges whether the user may read; its word that a key is
+	 * missing is then said in the filter's way. */
+	switch (t->covered) {
+	case COVERED_GET:
+		t->shape = SHAPE_NIL;
+		break;
+	case COVERED_MGET:
+		t->shape = SHAPE_ELEMENTS;
+		break;
+	case COVERED_EXISTS:
+		t->shape = SHAPE_COUNT;
+		break;
+	case COVERED_NONE:
+		break;
+	}
+}
+
+static void
+on_verdict(
+    enum verdict verdict, bool answered, void *owner, void *what, size_t n)
+{
+	struct session *s = owner;
+	struct slot *t = what;
+
+	session_enter(s);
+	check(s->ops > 0 && t->pending > 0);
+	s->ops--;
+	t->pending--;
+	count_verdict(s->worker->metrics, t->keys[n].filter, verdict, answered);
+	t->keys[n].verdict = verdict == VERDICT_ABSENT ? KEY_ABSENT : KEY_MAYBE;
+	if (!s->closed && t->pending == 0) {
+		settle_read(s, t);
+		session_pump(s);
+	}
+	session_leave(s);
+}
+
+/* Observe: the verdict is only counted, whatever becomes of the session. */
+static void
+on_observed(
+    enum verdict verdict, bool answered, void *owner, void *what, size_t n)
+{
+	(void)what;
+	count_verdict(owner, n, verdict, answered);
+}
+
+/* Asks about key i of t, or says at once why not. */
+static void
+start_check(struct session *s, struct slot *t, size_t i, struct slice element)
+{
+	struct worker *w = s->worker;
+	struct slot_key *k = &t->keys[i];
+	int mode = atomic_load_explicit(
+	    &w->filters[k->filter]->mode, memory_order_relaxed);
+	enum check_start started;
+
+	k->verdict = KEY_MAYBE;
+	if (mode == FILTER_OFF) {
+		count_bypass(s, k->filter, BYPASS_MODE);
+		return;
+	}
+	if (element.data == NULL) {
+		/* Too long to be in any filter: never absent. */
+		count_verdict(w->metrics, k->filter, VERDICT_MAYBE, true);
+		return;
+	}
+	if (mode == FILTER_OBSERVE)
+		started = check_start(w, k->filter, element, on_observed,
+		    w->metrics, NULL, k->filter);
+	else
+		started = check_start(
+		    w, k->filter, element, on_verdict, s, t, i);
+	if (started == CHECK_NOT_READY) {
+		count_bypass(s, k->filter, BYPASS_NOT_READY);
+	} else if (started == CHECK_NO_STORE) {
+		count_bypass(s, k->filter, BYPASS_STORE);
+	} else if (mode == FILTER_ENFORCE) {
+		k->verdict = KEY_WAITING;
+		t->pending++;
+		s->ops++;
+	}
+}
+
+/* Whether any key of the request is covered. */
+static bool
+any_covered(const struct session *s, const struct slice *argv, size_t argc)
+{
+	struct pattern_match m;
+	size_t i;
+
+	for (i = 1; i < argc; i++)
+		if (pattern_match(s->worker->patterns, s->mode.db, argv[i], &m))
+			return true;
+	return false;
+}
+
+static void
+bypass_all(struct session *s, const struct slice *argv, size_t argc)
+{
+	struct pattern_match m;
+	size_t i;
+
+	for (i = 1; i < argc; i++)
+		if (pattern_match(s->worker->patterns, s->mode.db, argv[i], &m))
+			count_bypass(s, m.filter, BYPASS_STATE);
+}
+
+static bool
+decide_read(struct session *s, struct slot *t, const struct command *c,
+    const struct slice *argv, size_t argc)
+{
+	struct worker *w = s->worker;
+	const uint8_t *base = session_request_base(s, t);
+	uint8_t scratch[ELEMENT_MAX];
+	struct pattern_match m;
+	size_t i;
+
+	if (!any_covered(s, argv, argc))
+		return is_ready(t);
+	if (s->mode.level != MODE_PLAIN || s->mode.outstanding != 0) {
+		bypass_all(s, argv, argc);
+		return is_ready(t);
+	}
+	/* What this session has just added must be seen by its own reads. */
+	if (s->adds != 0)
+		return false;
+	/* An inline request's arguments are not where its bytes are; it is
+	 * rare enough to be Redis's. */
+	if (s->request.is_inline)
+		return is_ready(t);
+	t->covered = c->covered;
+	t->permitted = permission_of(w->permissions, &s->mode) ==
+	    PERMISSION_ALL;
+	t->key_count = argc - 1;
+	t->keys = mem_zalloc(t->key_count, sizeof(*t->keys));
+	t->state = SLOT_PENDING;
+	for (i = 0; i < t->key_count; i++) {
+		struct slot_key *k = &t->keys[i];
+
+		k->offset = (uint32_t)(argv[i + 1].data - base);
+		k->len = (uint32_t)argv[i + 1].len;
+		if (!pattern_match(w->patterns, s->mode.db, argv[i + 1], &m))
+			continue;
+		k->filter = (uint32_t)m.filter;
+		start_check(s, t, i,
+		    pattern_element(w->patterns, m.filter, m.capture, scratch));
+	}
+	if (t->pending == 0)
+		settle_read(s, t);
+	return true;
+}
+
+/* Until the upstream's commands are known nobody can say which are writes. */
+static bool
+table_missing(struct session *s, struct slot *t, bool *decided)
+{
+	struct worker *w = s->worker;
+
+	if (w->commands_known || w->commands_refused ||
+	    w->settings->filter_count == 0)
+		return false;
+	*decided = w->upstream_failed;
+	if (w->upstream_failed) {
+		slot_answer_error(t,
+		    "ERR bloomgate: upstream is not reachable yet, so its "
+		    "commands are not known; try again");
+		t->send = SEND_NOTHING;
+	}
+	return true;
+}
+
+/* Adds what the request needs added; the slot waits for it. */
+static bool
+decide_adds(struct session *s, struct slot *t, const struct command *c,
+    const struct slice *argv, size_t argc)
+{
+	t->state = SLOT_PENDING;
+	learn_start(s, t, c, argv, argc);
+	if (t->state == SLOT_PENDING && t->pending == 0)
+		t->state = SLOT_READY;
+	return true;
+}
+
+/* Bytes pass, but a write's elements are still added before it. */
+static bool
+decide_opaque(
+    struct session *s, struct slot *t, const struct slice *argv, size_t argc)
+{
+	const struct command *c = command_find(s->worker->commands, argv[0]);
+
+	if (c->effect == EFFECT_BF && argc > 1 &&
+	    pattern_filter_named(s->worker->patterns, argv[1]) >= 0) {
+		/* No reply can be put between Redis's. */
+		t->state = SLOT_READY;
+		session_close(s);
+		return true;
+	}
+	return decide_adds(s, t, c, argv, argc);
+}
+
+static void
+become_opaque(struct session *s)
+{
+	struct metrics *m = s->worker->metrics;
+
+	metric_sub(m, METRIC_CLIENT_CONNECTIONS, s->mode.level, 0, 1);
+	s->mode.level = MODE_OPAQUE;
+	metric_add(m, METRIC_CLIENT_CONNECTIONS, s->mode.level, 0, 1);
+}
+
+/* mode_request, with the count of sessions by level kept true. */
+static enum mode_wish
+ask_mode(struct session *s, const struct command *c, const struct slice *argv,
+    size_t argc, struct slot *t)
+{
+	struct metrics *m = s->worker->metrics;
+	enum mode_level before = s->mode.level;
+	enum mode_wish wish = mode_request(
+	    &s->mode, c, argv, argc, !s->request.detached, &t->change);
+
+	if (s->mode.level != before) {
+		metric_sub(m, METRIC_CLIENT_CONNECTIONS, before, 0, 1);
+		metric_add(m, METRIC_CLIENT_CONNECTIONS, s->mode.level, 0, 1);
+	}
+	if (wish == MODE_SEND && t->change != NULL &&
+	    (c->effect == EFFECT_SELECT || c->effect == EFFECT_RESET))
+		s->databases++;
+	return wish;
+}
+
+/* EXEC of a transaction in which a BF.* was refused. */
+static bool
+decide_failed_exec(struct session *s, struct slot *t)
+{
+	t->send = SEND_DISCARD;
+	t->shape = SHAPE_EXECABORT;
+	t->change = change_new(EFFECT_DISCARD);
+	s->mode.outstanding++;
+	return is_ready(t);
+}
+
+bool
+decide(struct session *s, struct slot *t)
+{
+	struct worker *w = s->worker;
+	size_t argc = decide_argv(s, session_request_base(s, t));
+	const struct slice *argv = w->argv;
+	const struct command *c;
+	bool decided;
+	int filter;
+
+	if (s->mode.level == MODE_OPAQUE)
+		return decide_opaque(s, t, argv, argc);
+	c = command_find(w->commands, argv[0]);
+	t->command = metric_command_index(
+	    (const char *)argv[0].data, argv[0].len);
+	if (c->effect == EFFECT_BF && argc > 1 &&
+	    (filter = pattern_filter_named(w->patterns, argv[1])) >= 0)
+		return bf_decide(s, t, (size_t)filter, argv, argc);
+	if (table_missing(s, t, &decided))
+		return decided;
+	if (c->covered != COVERED_NONE && command_plain(c, argc))
+		return decide_read(s, t, c, argv, argc);
+	if (s->databases != 0 && learn_may(s, c))
+		return false;
+	if (c->effect == EFFECT_EXEC && argc == 1 && s->mode.multi_failed)
+		return decide_failed_exec(s, t);
+	switch (ask_mode(s, c, argv, argc, t)) {
+	case MODE_WAIT:
+		return false;
+	case MODE_OPAQUE_WISH:
+		if (s->slot_count != 1)
+			return false;
+		become_opaque(s);
+		return is_ready(t);
+	case MODE_SEND:
+		break;
+	}
+	t->blocking = (c->flags & COMMAND_BLOCKING) != 0;
+	t->quit = c->effect == EFFECT_QUIT;
+	if (t->quit)
+		session_end_input(s);
+	return decide_adds(s, t, c, argv, argc);
+}
+
+bool
+decide_may_stream(struct session *s)
+{
+	const struct request *r = &s->request;
+	const uint8_t *base = buf_head(&s->in) + s->parsed;
+	const struct command *c;
+
+	if (r->is_inline)
+		return false;
+	if (r->argc == 0)
+		return r->declared != 0;
+	c = command_find(s->worker->commands, request_arg(r, base, 0));
+	if (c->covered != COVERED_NONE)
+		return false;
+	if (c->effect == EFFECT_BF)
+		return r->argc > 1 &&
+		    pattern_filter_named(
+			s->worker->patterns, request_arg(r, base, 1)) < 0;
+	return c->effect == EFFECT_ORDINARY || c->effect == EFFECT_UNKNOWN;
+}

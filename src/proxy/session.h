@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One client connection and the upstream connection that belongs to it. The
+ * files, by the way of a request:
+ *
+ *	session.c   life, the client's socket, the pump that moves slots along
+ *	decide.c    what a parsed request is, and what is to happen with it
+ *	learn.c     writes: the elements to add before they are forwarded
+ *	bf.c        BF.* of configured names
+ *	forward.c   bytes to the upstream: raw, split, streamed
+ *	upstream.c  the upstream's socket: connect, replay, loss
+ *	answer.c    the upstream's replies: framed, merged, replaced, relayed
+ *
+ * The input buffer, from its head:
+ *
+ *	| parsed: slots not yet forwarded | the request being parsed | unread |
+ *
+ * A worker's thread. A callback that holds a session calls session_enter first
+ * and session_leave last: only there is a closed one freed.
+ */
+#ifndef PROXY_SESSION_H
+#define PROXY_SESSION_H
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+
+#include "core/buf.h"
+#include "policy/mode.h"
+#include "proxy/slot.h"
+#include "proxy/worker.h"
+#include "resp/reply.h"
+#include "resp/request.h"
+
+#define SESSION_MAGIC 0x5e551047U
+/* A request is kept whole up to this; larger ones stream, unless they are for
+ * bloomgate itself: then they are refused. */
+#define WHOLE_MAX 1048576
+/* A request that is only forwarded streams from this on. */
+#define STREAM_MIN 65536
+/* Above this much unsent, reading from the other side pauses. */
+#define OUTPUT_PAUSE 1048576
+
+enum upstream_state {
+	UPSTREAM_NONE,
+	UPSTREAM_RESOLVING,
+	UPSTREAM_CONNECTING,
+	UPSTREAM_OPEN,
+};
+
+enum stream_state {
+	STREAM_NONE,
+	STREAM_FORWARD, /* its bytes go upstream but for the last one */
+	STREAM_DISCARD, /* its bytes are dropped; its slot is answered */
+	STREAM_HELD,    /* all is here; its last byte waits for the adds */
+};
+
+struct session {
+	unsigned magic; /* SESSION_MAGIC */
+	struct worker *worker;
+	TAILQ_ENTRY(session) next;
+	struct mode mode;
+	unsigned busy; /* session_enter depth */
+	unsigned ops;  /* checks and adds that will still call back */
+	bool closed;   /* descriptors are gone; freed when nothing holds it */
+	bool pumping, pump_again;
+
+	/* client side */
+	int fd;
+	struct event read_event, write_event;
+	bool reading, writing; /* events are added */
+	bool input_ended;      /* EOF, QUIT, protocol error or drain */
+	bool end_of_file;      /* the client closed or half-closed */
+	bool close_after_flush;
+	struct buf in;  /* up to WHOLE_MAX + SCRATCH_BYTES */
+	bool in_lent;   /* in.data is the worker's scratch */
+	struct buf out; /* unsent replies; limits.client-output-bytes */
+	char peer[64];  /* for CLIENTS and debug logs */
+
+	/* requests */
+	struct request request;
+	size_t
+	    parsed; /* bytes of `in` that belong to slots not yet forwarded */
+	struct slots slots;
+	size_t slot_count;
+	struct slot *cursor; /* first slot not yet forwarded; NULL: none */
+	struct slot *held;   /* the HELD one (always the last) */
+	unsigned adds;       /* adds of this session not yet acknowledged */
+	unsigned databases;  /* requests out that may change the database */
+	enum stream_state stream;
+	struct slot *stream_slot; /* not owned; NULL once answered or opaque */
+	uint8_t stream_last;      /* the byte held back */
+	bool stream_has_last;
+	uint64_t turn_ns; /* clock at the last read from the client */
+
+	/* upstream side */
+	enum upstream_state upstream;
+	int up_fd;
+	struct event up_read_event, up_write_event, up_timer;
+	bool up_reading, up_writing;
+	struct buf up_out;
+	struct reply reply;
+	bool relayed;      /* bytes of the reply being framed have gone out */
+	uint8_t stash[64]; /* start of a reply that may be replaced */
+	size_t stash_len;
+	bool swallow; /* the rest of this reply is dropped */
+	unsigned connect_tries;
+	void *resolving; /* a lookup that is out */
+};
+
+/* Takes fd. */
+void session_new(struct worker *w, int fd, const char *peer);
+void session_enter(struct session *s);
+void session_leave(struct session *s); /* s may be gone afterwards */
+/* Closes both sides now; what is unsent is lost. */
+void session_close(struct session *s);
+/* Closes once what is due to the client has been sent. */
+void session_end(struct session *s);
+/* No more input; ends when everything due has been answered. */
+void session_end_input(struct session *s);
+/* Moves everything that can move. Within session_enter/leave. */
+void session_pump(struct session *s);
+/* The client's address and state in a line, for operators. */
+void session_describe(const struct session *s, struct buf *out);
+
+/* Appends to the client's output; closes the session where its cap is passed. */
+void session_put(struct session *s, const void *data, size_t len);
+/* Replies that wait at the head and are complete leave. */
+void session_deliver(struct session *s);
+/* Removes and frees the head slot after its reply has left. */
+void session_pop(struct session *s);
+/* The first byte of the request of t, which is not yet forwarded and is the
+ * cursor or the last one parsed. */
+const uint8_t *session_request_base(
+    const struct session *s, const struct slot *t);
+
+/* decide.c: decides t (HELD); false when it must go on being held. */
+bool decide(struct session *s, struct slot *t);
+/* What a request may not be kept whole for: true when it may stream. */
+bool decide_may_stream(struct session *s);
+/* Fills the worker's argv from the session's request; its argc. */
+size_t decide_argv(struct session *s, const uint8_t *base);
+/* learn.c: starts the adds that the request needs; how many. */
+unsigned learn_start(struct session *s, struct slot *t, const struct command *c,
+    const struct slice *argv, size_t argc);
+/* True when the request may add elements, whichever its keys are. */
+bool learn_may(const struct session *s, const struct command *c);
+
+/* bf.c: a BF.* request for a configured filter; false: hold it. */
+bool bf_decide(struct session *s, struct slot *t, size_t filter,
+    const struct slice *argv, size_t argc);
+
+/* forward.c: sends the cursor slot; false when there is no room yet. */
+bool forward_slot(struct session *s, struct slot *t);
+/* Begins to stream the request at the parse position. */
+void forward_stream_start(struct session *s);
+/* Feeds what is there; false when nothing moved. */
+bool forward_stream(struct session *s);
+/* The adds of the streamed request are acknowledged (or failed: why). */
+void forward_stream_release(struct session *s, const char *failure);
+/* The upstream went while only the last byte was missing: when its adds are back
+ * the request is answered as not executed. */
+void forward_stream_lost(struct session *s, const char *reason);
+
+/* upstream.c */
+void upstream_init(struct session *s);
+/* Opens the connection if there is none. */
+void upstream_need(struct session *s);
+void upstream_flush(struct session *s);
+/* Reading pauses while the client's output is long. */
+void upstream_update(struct session *s);
+/* Gone: every reply that is due becomes an error. */
+void upstream_lost(struct session *s, const char *reason);
+void upstream_close(struct session *s);
+static inline bool
+upstream_has_room(const struct session *s)
+{
+	return buf_len(&s->up_out) < OUTPUT_PAUSE;
+}
+
+/* answer.c: len bytes came from the upstream. */
+void answer_feed(struct session *s, const uint8_t *data, size_t len);
+/* Writes the reply of a covered read that is decided here alone. */
+void answer_absent(struct session *s, struct slot *t);
+/* One absent element or GET in the filter's way. */
+void answer_put_absent(struct session *s, struct buf *b, size_t filter);
+/* True (and the text) where the filter answers absent with an error. */
+bool answer_absent_error(struct session *s, size_t filter, struct slice *text);
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reply slots: one per request of a session, in request order. What is due at
+ * the head leaves first; what is not yet forwarded lies behind what is. No I/O
+ * here. Owner: the session; its worker's thread.
+ *
+ *   HELD      not decided: something must be known first (at most one, the last)
+ *   PENDING   waits for checks or adds
+ *   READY     may be forwarded when all before it are
+ *   SENT      forwarded, its reply is due
+ *   ANSWERED  its reply is here, in answer
+ *
+ *   HELD -> PENDING | READY | ANSWERED;  PENDING -> READY | ANSWERED;
+ *   READY -> SENT;  SENT -> (freed) | ANSWERED (the upstream was lost)
+ */
+#ifndef PROXY_SLOT_H
+#define PROXY_SLOT_H
+
+#include <sys/queue.h>
+
+#include "core/buf.h"
+#include "core/metrics.h"
+#include "policy/mode.h"
+
+enum slot_state {
+	SLOT_HELD,
+	SLOT_PENDING,
+	SLOT_READY,
+	SLOT_SENT,
+	SLOT_ANSWERED,
+};
+
+/* How the upstream's reply becomes the client's. */
+enum slot_shape {
+	SHAPE_RELAY,     /* as it is */
+	SHAPE_ELEMENTS,  /* MGET: local elements come in between, or replace */
+	SHAPE_NIL,       /* GET: the absent reply takes the place of nil */
+	SHAPE_COUNT,     /* EXISTS: the absent error takes the place */
+	SHAPE_EXECABORT, /* DISCARD was sent in place of EXEC */
+	SHAPE_SWALLOW,   /* of our own replay: errors close the session */
+};
+
+/* What is sent upstream for the slot. */
+enum slot_send {
+	SEND_RAW,     /* the request's bytes */
+	SEND_SPLIT,   /* the command with the keys that are not absent */
+	SEND_DISCARD, /* DISCARD */
+	SEND_NOTHING, /* answered here */
+};
+
+enum slot_verdict {
+	KEY_UNCOVERED, /* no filter covers it */
+	KEY_WAITING,   /* a check is out */
+	KEY_MAYBE,
+	KEY_ABSENT,
+};
+
+struct slot_key {
+	uint32_t offset, len; /* of its bytes, from the request's first */
+	uint32_t filter;      /* index; valid unless KEY_UNCOVERED */
+	uint8_t verdict;      /* enum slot_verdict */
+};
+
+struct slot {
+	TAILQ_ENTRY(slot) next;
+	enum slot_state state;
+	enum slot_shape shape;
+	enum slot_send send;
+	enum covered covered;
+	bool permitted;    /* absent may be said without asking Redis */
+	bool blocking;     /* its reply may take for ever */
+	bool quit;         /* QUIT: the session ends with its reply */
+	bool protocol_end; /* the reply ends the session (protocol error) */
+	bool streaming;    /* its last bytes are not forwarded yet */
+	unsigned pending;  /* checks or adds out */
+	size_t raw_len;    /* bytes in the input buffer, until forwarded */
+	size_t command;    /* metric_command_index */
+	enum metric_source source;
+	uint64_t began_ns;
+	struct change *change; /* what its reply may change; owned or NULL */
+	struct slot_key *keys; /* covered reads; owned */
+	size_t key_count;
+	size_t position;  /* SHAPE_ELEMENTS: next key to write out */
+	bool element_out; /* SHAPE_ELEMENTS: a part of the element has left */
+	uint8_t *answer;  /* ANSWERED: the reply; owned */
+	size_t answer_len;
+	int *values; /* BF.*: a result per item; owned */
+	size_t value_count;
+	char *failure; /* an add failed: why; owned */
+};
+TAILQ_HEAD(slots, slot);
+
+struct slot *slot_new(uint64_t now_ns);
+/* change must have been given back to the mode before. */
+void slot_free(struct slot *t);
+/* Makes it ANSWERED with a copy of b's bytes; b is emptied. */
+void slot_answer(struct slot *t, struct buf *b);
+/* The same with an error line ("ERR bloomgate: ..."). */
+void slot_answer_error(struct slot *t, const char *text);
+/* True when at least one of its keys is absent. */
+bool slot_any_absent(const struct slot *t);
+size_t slot_absent_count(const struct slot *t);
+
+#endif
