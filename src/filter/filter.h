@@ -103,6 +103,9 @@ struct filter {
 	struct scheme_key key;
 
 	_Atomic int mode; /* enum filter_mode; relaxed */
+	/* A meta was found in Redis at some time; set by control and rebuild,
+	 * read by rebuild (a source that is not fresh), relaxed. */
+	_Atomic bool seen_meta;
 	struct rebuild_progress progress;
 
 	/* private: the published view, under the mutex; its count of changes is

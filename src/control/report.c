@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What control tells others about a filter: a log line when its state changes,
+ * its metrics, and the wishes for a rebuild or for the removal of retiring
+ * generations. Control's loop only.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "control/tracked.h"
+#include "core/clock.h"
+#include "core/log.h"
+#include "core/random.h"
+
+static const struct generation *
+active_of(const struct tracked *t)
+{
+	const struct meta *m = &t->view->meta;
+
+	return m->exists && m->active >= 0 ? &m->generations[m->active] : NULL;
+}
+
+static void
+log_state(const struct tracked *t, const struct generation *g)
+{
+	const char *name = t->filter->name;
+	const char *generation = g != NULL ? g->name : "";
+
+	switch (t->view->state) {
+	case FILTER_SERVING:
+		log_info("filter_serving", LOG_STR("filter", name),
+		    LOG_STR("generation", generation),
+		    LOG_INT("elements", g != NULL ? g->elements : 0),
+		    LOG_STR("epoch", t->view->meta.epoch));
+		break;
+	case FILTER_SUSPECT:
+		log_warn("filter_suspect", LOG_STR("filter", name),
+		    LOG_STR("generation", generation),
+		    LOG_STR("trusted_run", t->view->meta.run_id),
+		    LOG_STR("run", t->run_id));
+		break;
+	case FILTER_LOST:
+		log_warn("filter_lost", LOG_STR("filter", name),
+		    LOG_STR("generation", generation));
+		break;
+	case FILTER_MISSING:
+		log_warn("filter_missing", LOG_STR("filter", name));
+		break;
+	case FILTER_FOREIGN:
+		log_error("filter_foreign", LOG_STR("filter", name),
+		    LOG_STR("generation", generation),
+		    LOG_INT("layout", t->view->meta.layout));
+		break;
+	case FILTER_UNKNOWN:
+		break; /* said by who could not read it */
+	}
+}
+
+void
+report_state(struct tracked *t)
+{
+	const struct generation *g = active_of(t);
+	const char *generation = g != NULL ? g->name : "";
+
+	if (t->logged && t->logged_state == t->view->state &&
+	    strcmp(t->logged_generation, generation) == 0)
+		return;
+	log_state(t, g);
+	/* Another state: wishes start afresh. */
+	if (!t->logged || t->logged_state != t->view->state)
+		t->want_after_ns = 0;
+	t->logged = true;
+	t->logged_state = t->view->state;
+	snprintf(t->logged_generation, sizeof(t->logged_generation), "%s",
+	    generation);
+}
+
+static void
+set(struct tracked *t, enum metric_id id, double value)
+{
+	metric_set(t->control->options.metrics, id, t->filter->index, 0, value);
+}
+
+void
+report_metrics(struct tracked *t)
+{
+	const struct generation *g = active_of(t);
+	uint64_t bits = g != NULL && g->usable
+	    ? geometry_total_bits(&g->geometry)
+	    : 0;
+
+	set(t, METRIC_FILTER_READY,
+	    filter_ready(t->filter, t->view, filter_version(t->filter),
+		clock_boot_ns()));
+	set(t, METRIC_FILTER_SUSPECT, t->view->state == FILTER_SUSPECT);
+	set(t, METRIC_FILTER_SIZE_BITS, (double)bits);
+	set(t, METRIC_FILTER_BITS_SET, g != NULL ? (double)g->bits_set : 0);
+	set(t, METRIC_FILTER_FILL_RATIO,
+	    bits > 0 ? (double)g->bits_set / (double)bits : 0);
+	set(t, METRIC_FILTER_ELEMENTS, g != NULL ? (double)g->elements : 0);
+	set(t, METRIC_FILTER_CAPACITY, g != NULL ? (double)g->capacity : 0);
+	set(t, METRIC_FILTER_CARRIED, g != NULL && g->carried);
+}
+
+static const char *
+wish_of(const struct tracked *t)
+{
+	switch (t->view->state) {
+	case FILTER_MISSING:
+		return "missing";
+	case FILTER_SUSPECT:
+		return "suspect";
+	case FILTER_LOST:
+		return "lost";
+	default:
+		return NULL;
+	}
+}
+
+/* Another builder holds the lock. */
+static bool
+locked(const struct tracked *t)
+{
+	int64_t now_us = t->redis_us +
+	    (int64_t)((clock_boot_ns() - t->redis_us_at_ns) / 1000);
+
+	return t->view->meta.lock[0] != '\0' &&
+	    t->view->meta.lock_until_us > now_us;
+}
+
+/*
+ * Each second while one is due, but a rebuild that ended without success (a
+ * source that fails) is wished for again only after a pause that doubles up to a
+ * minute: it costs the database and Redis each time.
+ */
+static void
+wish_rebuild(struct tracked *t, const char *reason)
+{
+	struct control *c = t->control;
+	struct filter *f = t->filter;
+	uint64_t now = clock_boot_ns();
+	int64_t ended_us;
+	bool ok;
+
+	pthread_mutex_lock(&f->mutex);
+	ended_us = f->last_ended_us;
+	ok = strcmp(f->last_result, "ok") == 0;
+	pthread_mutex_unlock(&f->mutex);
+	if (ended_us != t->want_seen_us) {
+		t->want_seen_us = ended_us;
+		t->want_pause_ms = ok ? 0 : t->want_pause_ms * 2 + 1000;
+		if (t->want_pause_ms > CONTROL_WANT_MAX_MS)
+			t->want_pause_ms = CONTROL_WANT_MAX_MS;
+		if (t->want_pause_ms > 0)
+			t->want_after_ns = now +
+			    (t->want_pause_ms +
+				random_below(t->want_pause_ms / 4 + 1)) *
+				1000000;
+	}
+	if (now < t->want_after_ns || locked(t))
+		return;
+	t->want_after_ns = now + CONTROL_TICK_MS * UINT64_C(1000000);
+	if (c->options.want_rebuild != NULL)
+		c->options.want_rebuild(f->index, reason, c->options.arg);
+}
+
+static void
+wish_retire(struct tracked *t)
+{
+	const struct meta *m = &t->view->meta;
+	struct control *c = t->control;
+	uint64_t now = clock_boot_ns();
+	bool any = false;
+
+	for (size_t i = 0; i < m->generation_count; i++)
+		any = any || m->generations[i].retiring;
+	if (!any || c->options.want_retire == NULL) {
+		t->retire_after_ns = 0;
+		return;
+	}
+	/* At first it is given the time that its builder takes. */
+	if (t->retire_after_ns == 0)
+		t->retire_after_ns = now +
+		    (1000 + random_below(CONTROL_RETIRE_MS)) * 1000000;
+	if (now < t->retire_after_ns || locked(t))
+		return;
+	t->retire_after_ns = now + CONTROL_RETIRE_MS * UINT64_C(1000000);
+	c->options.want_retire(t->filter->index, c->options.arg);
+}
+
+void
+report_wishes(struct tracked *t)
+{
+	const struct filter_rebuild_settings *r = &t->settings->rebuild;
+	const char *reason = wish_of(t);
+
+	if (!r->here)
+		return;
+	if (reason == NULL)
+		t->want_pause_ms = 0;
+	else if (r->source != SOURCE_NONE)
+		wish_rebuild(t, reason);
+	wish_retire(t);
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The steps of one filter: reading the meta, publishing a view, and what follows
+ * from a heartbeat (tracked.h has the table). It gives leases and takes them
+ * away; nothing else does. Control's loop only.
+ *
+ * A lost link publishes nothing: verdicts come from the workers' own links, and
+ * the lease, which only a heartbeat renews, ends by itself. The view stays for
+ * adds, which carry its epoch and are refused by Redis if that has changed.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/tracked.h"
+#include "core/check.h"
+#include "core/clock.h"
+#include "core/log.h"
+#include "core/mem.h"
+
+static void
+take_lease(struct tracked *t)
+{
+	atomic_store_explicit(
+	    &t->view->lease_until_ns, 0, memory_order_release);
+}
+
+static void
+publish(struct tracked *t, const struct meta *m, const char *run_id)
+{
+	struct view *v = view_new(t->filter, m, run_id);
+
+	/* A verdict under way with the old view must find it out of date. */
+	take_lease(t);
+	filter_publish(t->filter, v);
+	view_unref(t->view);
+	t->view = v; /* the reference of view_new */
+	memcpy(t->run_id, run_id, strlen(run_id) + 1);
+	if (m != NULL && m->exists)
+		atomic_store_explicit(
+		    &t->filter->seen_meta, true, memory_order_relaxed);
+	report_state(t);
+	report_metrics(t);
+}
+
+/* 0 and *m, or -1 where the reply is no meta that may be believed. */
+static int
+read_meta(struct meta *m, const struct redisReply *reply, struct err *err)
+{
+	size_t n = link_reply_count(reply);
+	struct slice *fields;
+	int rc;
+
+	if (link_reply_type(reply) != LINK_ARRAY)
+		return err_set(err, "%.*s", (int)link_reply_text(reply).len,
+		    (const char *)link_reply_text(reply).data);
+	fields = mem_zalloc(n + 1, sizeof(*fields));
+	for (size_t i = 0; i < n; i++)
+		fields[i] = link_reply_text(link_reply_at(reply, i));
+	rc = meta_parse(m, fields, n, err);
+	free(fields);
+	return rc;
+}
+
+static void
+on_meta(struct link *l, const struct redisReply *reply, void *arg)
+{
+	struct tracked *t = arg;
+	struct meta *m;
+	struct err err;
+
+	check(t->step == STEP_META);
+	t->step = STEP_IDLE;
+	if (t->control->stopping)
+		return;
+	if (reply == NULL) {
+		t->read_meta = true;
+		tracked_idle(t);
+		return;
+	}
+	m = mem_zalloc(1, sizeof(*m));
+	if (read_meta(m, reply, &err) == 0) {
+		t->read_meta = false;
+		publish(t, m, link_run_id(l));
+		free(m);
+		tracked_heartbeat(t);
+		return;
+	}
+	free(m);
+	/* Nothing may be believed; the next tick looks again. */
+	if (t->view->state != FILTER_UNKNOWN || !t->logged)
+		log_warn("filter_meta_unreadable",
+		    LOG_STR("filter", t->filter->name),
+		    LOG_STR("error", err.text));
+	publish(t, NULL, link_run_id(l));
+	t->read_meta = true;
+	tracked_idle(t);
+}
+
+static void
+send_meta(struct tracked *t)
+{
+	char key[NAME_MAX_BYTES];
+	size_t len = name_other(key, sizeof(key), t->filter->redis_key, "meta");
+	struct slice argv[] = {slice_str("HGETALL"), slice_of(key, len)};
+
+	if (link_command(
+		t->group->link, CONTROL_REPLY_MS, on_meta, t, argv, 2) == 0)
+		t->step = STEP_META;
+}
+
+void
+tracked_reread(struct tracked *t)
+{
+	t->read_meta = true;
+	take_lease(t);
+	/* Somebody who changes the epoch all the time gets no storm from us. */
+	if (++t->rereads > CONTROL_REREADS)
+		tracked_kick(t, CONTROL_REREAD_MS);
+	else
+		send_meta(t);
+}
+
+void
+tracked_alive(struct tracked *t)
+{
+	struct control *c = t->control;
+
+	t->rereads = 0;
+	if (t->view->state == FILTER_SERVING)
+		atomic_store_explicit(&t->view->lease_until_ns,
+		    t->sent_ns + c->options.settings->lease_ms * 1000000,
+		    memory_order_release);
+	report_metrics(t);
+	report_wishes(t);
+	tracked_idle(t);
+}
+
+/* Nothing is under way: the next look is due at the tick, or now if asked for. */
+void
+tracked_idle(struct tracked *t)
+{
+	if (atomic_load_explicit(&t->refresh, memory_order_acquire))
+		tracked_kick(t, CONTROL_REFRESH_MS);
+}
+
+void
+tracked_link_up(struct tracked *t)
+{
+	/*
+	 * Another run of Redis may lack acknowledged adds: nothing is absent
+	 * from here on, even before its meta is read.
+	 */
+	if (strcmp(link_run_id(t->group->link), t->run_id) != 0)
+		take_lease(t);
+	t->redis_us = 0;
+	t->peer_known = false;
+	t->rereads = 0;
+	t->read_meta = true;
+	if (t->step == STEP_IDLE)
+		send_meta(t);
+}
+
+void
+tracked_link_down(struct tracked *t)
+{
+	t->read_meta = true;
+	report_metrics(t);
+}
+
+static void
+on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct tracked *t = arg;
+
+	(void)fd;
+	(void)what;
+	tracked_kick(t, CONTROL_TICK_MS);
+	if (!link_is_up(t->group->link)) {
+		report_metrics(t); /* the lease may have ended */
+		return;
+	}
+	if (t->step != STEP_IDLE)
+		return; /* tracked_idle sees to a refresh */
+	if (t->read_meta)
+		send_meta(t);
+	else
+		tracked_heartbeat(t);
+}
+
+void
+tracked_kick(struct tracked *t, uint64_t delay_ms)
+{
+	struct timeval tv = {.tv_sec = (time_t)(delay_ms / 1000),
+	    .tv_usec = (suseconds_t)(delay_ms % 1000 * 1000)};
+
+	event_add(t->timer, &tv);
+}
+
+void
+tracked_init(struct tracked *t, struct control *c, size_t index)
+{
+	t->control = c;
+	t->filter = c->options.filters[index];
+	t->settings = &c->options.settings->filters[index];
+	t->timer = evtimer_new(c->options.base, on_timer, t);
+	check(t->timer != NULL);
+	t->view = filter_view(t->filter);
+	t->read_meta = true;
+	atomic_init(&t->refresh, false);
+	atomic_init(&t->refresh_shard, -1);
+	metric_set(c->options.metrics, METRIC_FILTER_TARGET_FPR, index, 0,
+	    t->settings->error_rate);
+}
+
+void
+tracked_fini(struct tracked *t)
+{
+	take_lease(t);
+	event_free(t->timer);
+	view_unref(t->view);
+}
