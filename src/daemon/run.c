@@ -154,7 +154,7 @@ on_drain_poll(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	if (left == 0) {
-		log_info("drained");
+		log_info("drained", LOG_INT("sessions", 0));
 		event_base_loopbreak(r->base);
 	} else if (clock_boot_ms() >= r->drain_until_ms) {
 		log_warn("drain_timeout", LOG_INT("sessions", left));
@@ -197,13 +197,14 @@ on_stop_signal(evutil_socket_t number, short what, void *arg)
 }
 
 static void
-reopen_log(void)
+reopen_log(const struct run *r)
 {
 	if (log_reopen() != 0)
 		log_error(
 		    "log_reopen_failed", LOG_STR("error", strerror(errno)));
 	else
-		log_info("log_reopened");
+		log_info("log_reopened",
+		    LOG_STR("file", r->settings->log_file));
 }
 
 static void
@@ -211,8 +212,7 @@ on_hangup(evutil_socket_t number, short what, void *arg)
 {
 	(void)number;
 	(void)what;
-	(void)arg;
-	reopen_log();
+	reopen_log(arg);
 	log_warn("reload_unavailable",
 	    LOG_STR("action", "restart to apply a changed configuration"));
 }
@@ -222,8 +222,7 @@ on_reopen(evutil_socket_t number, short what, void *arg)
 {
 	(void)number;
 	(void)what;
-	(void)arg;
-	reopen_log();
+	reopen_log(arg);
 }
 
 static void
@@ -422,6 +421,7 @@ run_serve(struct run *r)
 	event_base_dispatch(r->base);
 	stop(r);
 	unmake(r);
-	log_info("stopped");
+	log_info("stopped",
+	    LOG_INT("uptime_ms", clock_boot_ms() - r->began_ms));
 	return 0;
 }
