@@ -373,7 +373,7 @@ start(struct run *r)
 		    LOG_STR("address", stats_address(r->stats)));
 	if (r->admin != NULL)
 		log_info("admin_listening",
-		    LOG_STR("address", r->settings->admin_listen.text));
+		    LOG_STR("address", admin_address(r->admin)));
 	notify_send("READY=1\nSTATUS=Running");
 }
 
