@@ -18,6 +18,7 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "daemon/run.h"
+#include "rebuild/build.h"
 #include "rebuild/rebuild.h"
 
 #define STOP_MS      2000
@@ -29,7 +30,7 @@
 #define EXIT_USAGE  2
 #define EXIT_LOCKED 3
 
-struct build {
+struct once {
 	struct run *run;
 	size_t index;
 	struct event *start_timer;
@@ -39,7 +40,7 @@ struct build {
 };
 
 struct end {
-	struct build *build;
+	struct once *build;
 	enum metric_rebuild result;
 };
 
@@ -58,7 +59,7 @@ on_end(void *arg)
 static void
 on_ended(size_t index, enum metric_rebuild result, void *arg)
 {
-	struct build *b = arg;
+	struct once *b = arg;
 	struct end *e = mem_alloc(sizeof(*e));
 
 	(void)index;
@@ -70,7 +71,7 @@ on_ended(size_t index, enum metric_rebuild result, void *arg)
 static void
 on_changed(size_t index, void *arg)
 {
-	struct build *b = arg;
+	struct once *b = arg;
 
 	control_refresh(b->run->control, index, -1);
 }
@@ -95,7 +96,7 @@ on_want_retire(size_t index, void *arg)
 static void
 on_start(evutil_socket_t fd, short what, void *arg)
 {
-	struct build *b = arg;
+	struct once *b = arg;
 	struct timeval tv = {.tv_usec = VIEW_POLL_MS * 1000};
 	struct view *v = filter_view(b->run->filters[b->index]);
 	bool known = v->state != FILTER_UNKNOWN;
@@ -117,7 +118,7 @@ on_start(evutil_socket_t fd, short what, void *arg)
 static void
 on_signal(evutil_socket_t number, short what, void *arg)
 {
-	struct build *b = arg;
+	struct once *b = arg;
 
 	(void)number;
 	(void)what;
@@ -127,7 +128,7 @@ on_signal(evutil_socket_t number, short what, void *arg)
 }
 
 static void
-make(struct build *b)
+make(struct once *b)
 {
 	struct run *r = b->run;
 	struct rebuild_options ro = {
@@ -153,7 +154,7 @@ make(struct build *b)
 }
 
 static void
-build_and_wait(struct build *b)
+build_and_wait(struct once *b)
 {
 	struct run *r = b->run;
 	struct timeval now = {0};
@@ -177,9 +178,8 @@ build_and_wait(struct build *b)
 	control_stop(r->control, STOP_MS);
 }
 
-/* The last error of a build that lost the race for the lock begins so. */
 static int
-status_of(struct build *b)
+status_of(struct once *b)
 {
 	struct filter *f = b->run->filters[b->index];
 	int status = EXIT_FAILED;
@@ -189,7 +189,7 @@ status_of(struct build *b)
 	if (b->result == REBUILD_OK)
 		return EXIT_BUILT;
 	pthread_mutex_lock(&f->mutex);
-	if (strncmp(f->last_error, "locked", 6) == 0)
+	if (strcmp(f->last_error, BUILD_ELSEWHERE) == 0)
 		status = EXIT_LOCKED;
 	fprintf(stderr, "bloomgate: %s: %s\n", f->name, f->last_error);
 	pthread_mutex_unlock(&f->mutex);
@@ -199,7 +199,7 @@ status_of(struct build *b)
 int
 build_once(struct run *r, const char *filter)
 {
-	struct build b = {.run = r};
+	struct once b = {.run = r};
 	int status;
 
 	while (b.index < r->settings->filter_count &&

@@ -203,8 +203,8 @@ reopen_log(const struct run *r)
 		log_error(
 		    "log_reopen_failed", LOG_STR("error", strerror(errno)));
 	else
-		log_info("log_reopened",
-		    LOG_STR("file", r->settings->log_file));
+		log_info(
+		    "log_reopened", LOG_STR("file", r->settings->log_file));
 }
 
 static void
@@ -421,7 +421,7 @@ run_serve(struct run *r)
 	event_base_dispatch(r->base);
 	stop(r);
 	unmake(r);
-	log_info("stopped",
-	    LOG_INT("uptime_ms", clock_boot_ms() - r->began_ms));
+	log_info(
+	    "stopped", LOG_INT("uptime_ms", clock_boot_ms() - r->began_ms));
 	return 0;
 }

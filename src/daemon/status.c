@@ -37,12 +37,15 @@ mode_of(const struct filter *f)
 	    &f->mode, memory_order_relaxed);
 }
 
+/* NULL also for one that another version of this program made: its figures
+ * mean nothing here. */
 static const struct generation *
-active_of(const struct view *v)
+generation_at(const struct view *v, int at)
 {
-	if (v->state == FILTER_UNKNOWN || v->meta.active < 0)
+	if (v->state == FILTER_UNKNOWN || at < 0 ||
+	    !v->meta.generations[at].usable)
 		return NULL;
-	return &v->meta.generations[v->meta.active];
+	return &v->meta.generations[at];
 }
 
 static bool
@@ -115,13 +118,12 @@ status_readiness(const struct run *r, bool *ready)
 static void
 write_generation(struct json *j, const char *key, const struct view *v, int at)
 {
-	const struct generation *g;
+	const struct generation *g = generation_at(v, at);
 
-	if (v->state == FILTER_UNKNOWN || at < 0) {
+	if (g == NULL) {
 		json_null(j, key);
 		return;
 	}
-	g = &v->meta.generations[at];
 	json_open(j, key, '{');
 	json_str(j, "name", g->name);
 	json_str(j, "scheme", scheme_name(g->geometry.scheme));
@@ -223,7 +225,7 @@ write_filter(struct json *j, const struct run *r, struct filter *f)
 {
 	const struct filter_settings *s = &r->settings->filters[f->index];
 	struct view *v = filter_view(f);
-	const struct generation *g = active_of(v);
+	const struct generation *g = generation_at(v, v->meta.active);
 
 	json_open(j, NULL, '{');
 	json_str(j, "name", f->name);
@@ -348,37 +350,20 @@ status_json(const struct run *r, long index)
 	return json_finish(&j);
 }
 
+/* What control set when it published the view holds; these two move on between
+ * two publications. */
 static void
 refresh_filter(const struct run *r, struct filter *f)
 {
-	struct metrics *m = r->metrics;
 	struct view *v = filter_view(f);
-	const struct generation *g = active_of(v);
 	struct progress p;
-	size_t i = f->index;
 
-	metric_set(m, METRIC_FILTER_READY, i, 0, ready_now(f, v));
-	metric_set(m, METRIC_FILTER_SUSPECT, i, 0, v->state == FILTER_SUSPECT);
-	metric_set(m, METRIC_FILTER_SIZE_BITS, i, 0,
-	    g != NULL ? (double)geometry_total_bits(&g->geometry) : 0);
-	metric_set(m, METRIC_FILTER_BITS_SET, i, 0,
-	    g != NULL ? (double)g->bits_set : 0);
 	metric_set(
-	    m, METRIC_FILTER_FILL_RATIO, i, 0, g != NULL ? fill_of(g) : 0);
-	metric_set(m, METRIC_FILTER_ELEMENTS, i, 0,
-	    g != NULL ? (double)g->elements : 0);
-	metric_set(m, METRIC_FILTER_CAPACITY, i, 0,
-	    g != NULL ? (double)g->capacity : 0);
-	metric_set(m, METRIC_FILTER_TARGET_FPR, i, 0,
-	    g != NULL ? g->error_rate : r->settings->filters[i].error_rate);
-	metric_set(m, METRIC_FILTER_CARRIED, i, 0, g != NULL && g->carried);
+	    r->metrics, METRIC_FILTER_READY, f->index, 0, ready_now(f, v));
 	view_unref(v);
-
 	progress_read(&p, &f->progress, clock_boot_ns());
-	metric_set(
-	    m, METRIC_FILTER_REBUILD_IN_PROGRESS, i, 0, p.phase > PHASE_QUEUED);
-	metric_set(
-	    m, METRIC_FILTER_REBUILD_PROGRESS, i, 0, p.share > 0 ? p.share : 0);
+	metric_set(r->metrics, METRIC_FILTER_REBUILD_PROGRESS, f->index, 0,
+	    p.share > 0 ? p.share : 0);
 }
 
 void
