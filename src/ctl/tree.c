@@ -353,14 +353,21 @@ hex4(const uint8_t *s, size_t left)
 	return value;
 }
 
+/* C0, DEL and C1: what a terminal might obey. */
+static bool
+is_control(long unit)
+{
+	return unit < 0x20 || (unit >= 0x7f && unit < 0xa0);
+}
+
 /* One unit of the basic plane as UTF-8; halves of pairs become U+FFFD. */
 static size_t
 put_unit(char *out, long unit)
 {
 	if (unit < 0 || (unit >= 0xd800 && unit <= 0xdfff))
 		unit = 0xfffd;
-	if (unit < 0x80) {
-		out[0] = unit < 0x20 || unit == 0x7f ? '?' : (char)unit;
+	if (unit < 0x80 || is_control(unit)) {
+		out[0] = is_control(unit) ? '?' : (char)unit;
 		return 1;
 	}
 	if (unit < 0x800) {
@@ -389,8 +396,16 @@ tree_string(const struct tree *d, long at, const char *key)
 	out = mem_alloc(s.len + 1);
 	for (from = 0; from < s.len; from++) {
 		if (s.data[from] != '\\') {
-			out[to++] = s.data[from] == 0x7f ? '?'
-							 : (char)s.data[from];
+			/* C1 is two bytes in UTF-8: C2 and the code. */
+			if (s.data[from] == 0xc2 && from + 1 < s.len &&
+			    is_control(s.data[from + 1])) {
+				out[to++] = '?';
+				from++;
+			} else {
+				out[to++] = s.data[from] == 0x7f
+				    ? '?'
+				    : (char)s.data[from];
+			}
 			continue;
 		}
 		if (++from == s.len)

@@ -75,6 +75,9 @@ progress_read(
 	if (phase <= PHASE_IDLE || phase > PHASE_RETIRE)
 		return;
 	p->phase = (enum rebuild_phase)phase;
+	/* The counts are still those of the build before. */
+	if (phase == PHASE_QUEUED)
+		return;
 	p->elements = load(&raw->elements);
 	if (began_ns != 0 && now_ns > began_ns)
 		seconds = (double)(now_ns - began_ns) / 1e9;

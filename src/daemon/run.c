@@ -44,6 +44,9 @@
 #define DRAIN_POLL_MS   50
 #define REBUILD_STOP_MS 2000
 #define CONTROL_STOP_MS 1000
+/* After a second signal: time for one round trip, so that peers need not wait
+ * for our lease to run out. */
+#define AT_ONCE_MS 250
 
 /* --- before any thread runs ----------------------------------------------- */
 
@@ -384,8 +387,8 @@ stop(struct run *r)
 	/* A further signal ends the process whatever is still going on. */
 	signals_remove(r);
 	proxy_stop(r->proxy);
-	rebuild_stop(r->rebuild, r->at_once ? 0 : REBUILD_STOP_MS);
-	control_stop(r->control, r->at_once ? 0 : CONTROL_STOP_MS);
+	rebuild_stop(r->rebuild, r->at_once ? AT_ONCE_MS : REBUILD_STOP_MS);
+	control_stop(r->control, r->at_once ? AT_ONCE_MS : CONTROL_STOP_MS);
 }
 
 static void
