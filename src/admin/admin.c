@@ -13,7 +13,7 @@
 #include "admin/admin.h"
 #include "admin/connection.h"
 #include "admin/private.h"
-#include "core/listener.h"
+#include "core/acceptor.h"
 #include "core/mem.h"
 
 #define ADMIN_SOCKET_MODE 0660
@@ -48,7 +48,7 @@ struct admin *
 admin_new(const struct admin_options *o, struct err *err)
 {
 	struct admin *a = mem_zalloc(1, sizeof(*a));
-	struct listener_options lo = {
+	struct acceptor_options lo = {
 	    .base = o->base,
 	    .name = "admin",
 	    .path = o->listen->kind == ADDRESS_UNIX ? o->listen->path : NULL,
@@ -62,8 +62,8 @@ admin_new(const struct admin_options *o, struct err *err)
 	a->options = *o;
 	a->options.listen = NULL;
 	TAILQ_INIT(&a->connections);
-	a->listener = listener_new(&lo, err);
-	if (a->listener == NULL) {
+	a->acceptor = acceptor_new(&lo, err);
+	if (a->acceptor == NULL) {
 		free(a);
 		return NULL;
 	}
@@ -77,12 +77,12 @@ admin_free(struct admin *a)
 
 	while ((c = TAILQ_FIRST(&a->connections)) != NULL)
 		connection_free(c);
-	listener_free(a->listener);
+	acceptor_free(a->acceptor);
 	free(a);
 }
 
 const char *
 admin_address(const struct admin *a)
 {
-	return listener_address(a->listener);
+	return acceptor_address(a->acceptor);
 }

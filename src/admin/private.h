@@ -7,11 +7,11 @@
 
 #include "admin/connection.h"
 
-struct listener;
+struct acceptor;
 
 struct admin {
 	struct admin_options options;
-	struct listener *listener; /* owned */
+	struct acceptor *acceptor; /* owned */
 	TAILQ_HEAD(connections, connection) connections;
 	size_t count;
 };

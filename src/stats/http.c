@@ -22,7 +22,7 @@
 
 #include "core/buf.h"
 #include "core/check.h"
-#include "core/listener.h"
+#include "core/acceptor.h"
 #include "core/mem.h"
 #include "stats/http.h"
 
@@ -48,7 +48,7 @@ struct connection {
 
 struct http {
 	struct http_options options;
-	struct listener *listener; /* owned */
+	struct acceptor *acceptor; /* owned */
 	TAILQ_HEAD(connections, connection) connections;
 	size_t count;
 };
@@ -398,7 +398,7 @@ struct http *
 http_new(const struct http_options *o, struct err *err)
 {
 	struct http *h = mem_zalloc(1, sizeof(*h));
-	struct listener_options lo = {
+	struct acceptor_options lo = {
 	    .base = o->base,
 	    .name = "stats",
 	    .path = o->listen->kind == ADDRESS_UNIX ? o->listen->path : NULL,
@@ -412,8 +412,8 @@ http_new(const struct http_options *o, struct err *err)
 	h->options = *o;
 	h->options.listen = NULL;
 	TAILQ_INIT(&h->connections);
-	h->listener = listener_new(&lo, err);
-	if (h->listener == NULL) {
+	h->acceptor = acceptor_new(&lo, err);
+	if (h->acceptor == NULL) {
 		free(h);
 		return NULL;
 	}
@@ -427,14 +427,14 @@ http_free(struct http *h)
 
 	while ((c = TAILQ_FIRST(&h->connections)) != NULL)
 		connection_free(c);
-	listener_free(h->listener);
+	acceptor_free(h->acceptor);
 	free(h);
 }
 
 const char *
 http_address(const struct http *h)
 {
-	return listener_address(h->listener);
+	return acceptor_address(h->acceptor);
 }
 
 size_t

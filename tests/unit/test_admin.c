@@ -227,6 +227,12 @@ say(int fd, const char *data, size_t len)
 	}
 }
 
+static void
+say_text(int fd, const char *text)
+{
+	say(fd, text, strlen(text));
+}
+
 /* Reads until text has arrived, or (want NULL) the end. */
 static char *
 hear(int fd, const char *want)
@@ -392,7 +398,7 @@ START_TEST(help)
 	char *text;
 	int fd = dial();
 
-	say(fd, "HELP\r\nQUIT\r\n", 12);
+	say_text(fd, "HELP\r\nQUIT\r\n");
 	text = hear(fd, NULL);
 	ck_assert_ptr_nonnull(strstr(text, "STATUS [name]"));
 	ck_assert_ptr_nonnull(strstr(text, "CHECK name element..."));
@@ -411,7 +417,7 @@ START_TEST(check_and_add)
 	char *text;
 	int fd = dial();
 
-	say(fd, "CHECK user 1 2\r\nPING\r\n", 22);
+	say_text(fd, "CHECK user 1 2\r\nPING\r\n");
 	while (pending == NULL)
 		turn(-1);
 	ck_assert_str_eq(said, "check 0 1 2");
@@ -422,7 +428,7 @@ START_TEST(check_and_add)
 	free(text);
 
 	pending = NULL;
-	say(fd, "ADD order x\r\n", 13);
+	say_text(fd, "ADD order x\r\n");
 	while (pending == NULL)
 		turn(-1);
 	ck_assert_str_eq(said, "add 1 x");
@@ -477,7 +483,7 @@ START_TEST(client_gone_while_waiting)
 	uint64_t until = clock_boot_ms() + DEADLINE_MS;
 	int fd = dial();
 
-	say(fd, "CHECK user 1\r\n", 14);
+	say_text(fd, "CHECK user 1\r\n");
 	while (pending == NULL && clock_boot_ms() < until)
 		turn(-1);
 	ck_assert_ptr_nonnull(pending);
@@ -494,12 +500,14 @@ START_TEST(admin_gone_while_waiting)
 	static const int values[] = {1};
 	int fd = dial();
 
-	say(fd, "ADD user 1\r\n", 12);
+	say_text(fd, "ADD user 1\r\n");
 	while (pending == NULL)
 		turn(-1);
 	admin_free(admin);
+	event_base_loop(base, EVLOOP_NONBLOCK);
 	admin_answer(pending, values, 1, NULL);
 	close(fd);
+	event_base_free(base);
 	ck_assert_int_eq(rmdir(folder), 0);
 	setup(); /* for teardown to end */
 }
@@ -511,7 +519,7 @@ START_TEST(half_close)
 	char *text;
 	int fd = dial();
 
-	say(fd, "PING\r\nCHECK user 1\r\nPING\r\n", 26);
+	say_text(fd, "PING\r\nCHECK user 1\r\nPING\r\n");
 	shutdown(fd, SHUT_WR);
 	while (pending == NULL)
 		turn(-1);
@@ -530,7 +538,7 @@ START_TEST(protocol_errors)
 	char *text;
 	int fd = dial();
 
-	say(fd, "*1\r\n:4\r\n", 8);
+	say_text(fd, "*1\r\n:4\r\n");
 	text = hear(fd, NULL);
 	ck_assert_str_eq(
 	    text, "-ERR Protocol error: expected '$', got ':'\r\n");
@@ -538,14 +546,14 @@ START_TEST(protocol_errors)
 	close(fd);
 	/* Far above what an operator sends. */
 	fd = dial();
-	say(fd, "*2\r\n$4\r\nPING\r\n$999999999\r\n", 28);
+	say_text(fd, "*2\r\n$4\r\nPING\r\n$999999999\r\n");
 	text = hear(fd, NULL);
 	ck_assert_str_eq(text, "-ERR Protocol error: invalid bulk length\r\n");
 	free(text);
 	close(fd);
 	/* What a browser sends. */
 	fd = dial();
-	say(fd, "POST / HTTP/1.1\r\nHost: x\r\n\r\nDRAIN\r\n", 36);
+	say_text(fd, "POST / HTTP/1.1\r\nHost: x\r\n\r\nDRAIN\r\n");
 	text = hear(fd, NULL);
 	ck_assert_str_eq(text, "");
 	ck_assert_str_eq(said, "");
@@ -581,7 +589,7 @@ START_TEST(endless_request)
 	int i, fd = dial();
 
 	memset(chunk, 'x', 1 << 20);
-	say(fd, "*1000\r\n", 7);
+	say_text(fd, "*1000\r\n");
 	for (i = 0; i < 64; i++) {
 		ck_assert_uint_lt(clock_boot_ms(), until);
 		if (send(fd, "$1000000\r\n", 10, MSG_NOSIGNAL) != 10)

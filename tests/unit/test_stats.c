@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The stats port and the listener below it, over real sockets, the loop turned
+ * The stats port and the acceptor below it, over real sockets, the loop turned
  * by the test.
  */
 #include "config.h"
@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "core/listener.h"
+#include "core/acceptor.h"
 #include "core/mem.h"
 #include "stats/http.h"
 #include "stats/stats.h"
@@ -531,7 +531,7 @@ START_TEST(client_gone)
 }
 END_TEST
 
-/* --- the listener ------------------------------------------------------------------------ */
+/* --- the acceptor ------------------------------------------------------------------------ */
 
 START_TEST(unix_socket)
 {
@@ -561,10 +561,10 @@ on_accept_close(int fd, void *arg)
 	close(fd);
 }
 
-static struct listener *
+static struct acceptor *
 listen_at(const char *path, mode_t mode, struct err *err)
 {
-	struct listener_options o = {
+	struct acceptor_options o = {
 	    .base = base,
 	    .name = "test",
 	    .path = path,
@@ -572,13 +572,13 @@ listen_at(const char *path, mode_t mode, struct err *err)
 	    .on_accept = on_accept_close,
 	};
 
-	return listener_new(&o, err);
+	return acceptor_new(&o, err);
 }
 
 START_TEST(stale_socket_is_replaced)
 {
 	struct sockaddr_un at = {.sun_family = AF_UNIX};
-	struct listener *l, *second;
+	struct acceptor *l, *second;
 	struct stat st;
 	struct err err;
 	char path[100];
@@ -598,14 +598,14 @@ START_TEST(stale_socket_is_replaced)
 	ck_assert_ptr_null(second);
 	ck_assert_ptr_nonnull(strstr(err.text, "in use"));
 	ck_assert_int_eq(stat(path, &st), 0);
-	listener_free(l);
+	acceptor_free(l);
 	ck_assert_int_eq(stat(path, &st), -1);
 }
 END_TEST
 
 START_TEST(other_files_are_left_alone)
 {
-	struct listener *l;
+	struct acceptor *l;
 	struct err err;
 	char path[200], deep[200];
 	FILE *f;
@@ -624,7 +624,7 @@ START_TEST(other_files_are_left_alone)
 	unlink(path);
 	f = fopen(path, "w");
 	fclose(f);
-	listener_free(l);
+	acceptor_free(l);
 	ck_assert_int_eq(access(path, F_OK), 0);
 	unlink(path);
 	snprintf(deep, sizeof(deep), "%s/a/b/s", folder);
@@ -639,25 +639,25 @@ END_TEST
 
 START_TEST(tcp_in_use)
 {
-	struct listener_options o = {
+	struct acceptor_options o = {
 	    .base = base,
 	    .name = "test",
 	    .host = "127.0.0.1",
 	    .on_accept = on_accept_close,
 	};
-	struct listener *l;
+	struct acceptor *l;
 	struct err err;
 
-	l = listener_new(&o, &err);
+	l = acceptor_new(&o, &err);
 	ck_assert_ptr_nonnull(l);
 	o.port = (uint16_t)strtoul(
-	    strchr(listener_address(l), ':') + 1, NULL, 10);
+	    strchr(acceptor_address(l), ':') + 1, NULL, 10);
 	ck_assert_uint_ne(o.port, 0);
-	ck_assert_ptr_null(listener_new(&o, &err));
+	ck_assert_ptr_null(acceptor_new(&o, &err));
 	ck_assert_ptr_nonnull(strstr(err.text, "cannot"));
 	o.host = "no.such.host.invalid";
-	ck_assert_ptr_null(listener_new(&o, &err));
-	listener_free(l);
+	ck_assert_ptr_null(acceptor_new(&o, &err));
+	acceptor_free(l);
 }
 END_TEST
 

@@ -5,8 +5,8 @@
  * readiness that it cannot serve). It knows nothing of what is spoken. Used for
  * the operator's and the stats port. One owner, one thread.
  */
-#ifndef CORE_LISTENER_H
-#define CORE_LISTENER_H
+#ifndef CORE_ACCEPTOR_H
+#define CORE_ACCEPTOR_H
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -14,9 +14,9 @@
 #include "core/err.h"
 
 struct event_base;
-struct listener;
+struct acceptor;
 
-struct listener_options {
+struct acceptor_options {
 	struct event_base *base;
 	const char *name; /* for logs: "stats"; borrowed for its life */
 	/* Either a path, or host and port (0 picks a free one). For the call. */
@@ -33,14 +33,14 @@ struct listener_options {
  * Bound and accepting. A Unix socket's folder is created where it is missing; a
  * socket file that nobody answers on is replaced. Call it before there are
  * threads (it sets the umask for a moment) and outside callbacks (it resolves
- * host, blocking). Returned; NULL with the reason. Freed with listener_free,
+ * host, blocking). Returned; NULL with the reason. Freed with acceptor_free,
  * which removes its socket file.
  */
-struct listener *listener_new(
-    const struct listener_options *o, struct err *err);
-void listener_free(struct listener *l);
+struct acceptor *acceptor_new(
+    const struct acceptor_options *o, struct err *err);
+void acceptor_free(struct acceptor *l);
 
 /* "host:port" with the real port, "[v6]:port" or "unix:/path"; borrowed. */
-const char *listener_address(const struct listener *l);
+const char *acceptor_address(const struct acceptor *l);
 
 #endif

@@ -17,15 +17,15 @@
 #include <unistd.h>
 
 #include "core/check.h"
-#include "core/listener.h"
+#include "core/acceptor.h"
 #include "core/log.h"
 #include "core/mem.h"
 
-#define LISTENER_BACKLOG  64
-#define LISTENER_A_TURN   16 /* accepted before others get their turn */
-#define LISTENER_PAUSE_MS 100
+#define ACCEPTOR_BACKLOG  64
+#define ACCEPTOR_A_TURN   16 /* accepted before others get their turn */
+#define ACCEPTOR_PAUSE_MS 100
 
-struct listener {
+struct acceptor {
 	int fd;
 	const char *name;     /* borrowed */
 	char *address;        /* owned */
@@ -43,12 +43,12 @@ struct listener {
 static void
 on_readable(evutil_socket_t fd, short what, void *arg)
 {
-	struct listener *l = arg;
-	struct timeval pause = {.tv_usec = LISTENER_PAUSE_MS * 1000};
+	struct acceptor *l = arg;
+	struct timeval pause = {.tv_usec = ACCEPTOR_PAUSE_MS * 1000};
 	int i, peer;
 
 	(void)what;
-	for (i = 0; i < LISTENER_A_TURN; i++) {
+	for (i = 0; i < ACCEPTOR_A_TURN; i++) {
 		peer = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (peer != -1) {
 			l->on_accept(peer, l->arg);
@@ -69,7 +69,7 @@ on_readable(evutil_socket_t fd, short what, void *arg)
 static void
 on_resume(evutil_socket_t fd, short what, void *arg)
 {
-	struct listener *l = arg;
+	struct acceptor *l = arg;
 
 	(void)fd;
 	(void)what;
@@ -128,7 +128,7 @@ remove_stale(const struct sockaddr_un *at, struct err *err)
 }
 
 static int
-bind_unix(struct listener *l, const char *path, mode_t mode, struct err *err)
+bind_unix(struct acceptor *l, const char *path, mode_t mode, struct err *err)
 {
 	struct sockaddr_un at = {.sun_family = AF_UNIX};
 	struct stat st;
@@ -164,7 +164,7 @@ bind_unix(struct listener *l, const char *path, mode_t mode, struct err *err)
 
 /* Our own file only: a successor may have put its own in its place. */
 static void
-remove_own(const struct listener *l)
+remove_own(const struct acceptor *l)
 {
 	struct stat st;
 
@@ -214,7 +214,7 @@ address_text(int fd)
 }
 
 static int
-bind_tcp(struct listener *l, const char *host, uint16_t port, struct err *err)
+bind_tcp(struct acceptor *l, const char *host, uint16_t port, struct err *err)
 {
 	struct addrinfo hints = {
 	    .ai_flags = AI_PASSIVE | AI_NUMERICSERV,
@@ -245,10 +245,10 @@ bind_tcp(struct listener *l, const char *host, uint16_t port, struct err *err)
 
 /* --- the object ------------------------------------------------------------- */
 
-struct listener *
-listener_new(const struct listener_options *o, struct err *err)
+struct acceptor *
+acceptor_new(const struct acceptor_options *o, struct err *err)
 {
-	struct listener *l = mem_zalloc(1, sizeof(*l));
+	struct acceptor *l = mem_zalloc(1, sizeof(*l));
 	int rc;
 
 	l->fd = -1;
@@ -257,11 +257,11 @@ listener_new(const struct listener_options *o, struct err *err)
 	l->arg = o->arg;
 	rc = o->path != NULL ? bind_unix(l, o->path, o->mode, err)
 			     : bind_tcp(l, o->host, o->port, err);
-	if (rc == 0 && listen(l->fd, LISTENER_BACKLOG) != 0)
+	if (rc == 0 && listen(l->fd, ACCEPTOR_BACKLOG) != 0)
 		rc = err_set(err, "cannot listen on %s: %s", l->address,
 		    strerror(errno));
 	if (rc != 0) {
-		listener_free(l);
+		acceptor_free(l);
 		return NULL;
 	}
 	l->event = event_new(
@@ -273,7 +273,7 @@ listener_new(const struct listener_options *o, struct err *err)
 }
 
 void
-listener_free(struct listener *l)
+acceptor_free(struct acceptor *l)
 {
 	if (l->event != NULL)
 		event_free(l->event);
@@ -289,7 +289,7 @@ listener_free(struct listener *l)
 }
 
 const char *
-listener_address(const struct listener *l)
+acceptor_address(const struct acceptor *l)
 {
 	return l->address;
 }
