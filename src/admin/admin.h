@@ -45,6 +45,8 @@ struct admin_options {
 
 struct admin *admin_new(const struct admin_options *o, struct err *err);
 void admin_free(struct admin *a); /* unlinks its Unix socket */
+/* The bound address ("host:port" or "unix:/path"), borrowed. */
+const char *admin_address(const struct admin *a);
 
 /*
  * Ends a waiting CHECK or ADD: values, count as the items (CHECK: 0 absent, 1

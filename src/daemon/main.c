@@ -1,10 +1,165 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The daemon's entry. Not wired yet: says so and fails. */
+/*
+ * The daemon's entry: the command line, the configuration, and then run or
+ * build. Exit status: 0 done, 1 failed or a configuration with errors, 2 a bad
+ * command line, 3 (--build) someone else builds.
+ */
+#include "config.h"
+
+#include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
+
+#include "config/settings.h"
+#include "core/err.h"
+#include "daemon/run.h"
+
+#define EXIT_USAGE 2
+
+enum action {
+	ACTION_SERVE,
+	ACTION_TEST,
+	ACTION_DUMP,
+	ACTION_BUILD,
+};
+
+static void
+usage(FILE *to)
+{
+	fputs(
+	    "usage: bloomgate [-c FILE] [-t | -T | --build FILTER]\n"
+	    "       bloomgate -V | -h\n"
+	    "\n"
+	    "  -c, --config FILE   the configuration "
+	    "(" SYSCONFDIR "/bloomgate/bloomgate.yaml)\n"
+	    "  -t, --test          check the configuration and exit\n"
+	    "  -T, --dump          print the whole effective configuration\n"
+	    "      --build FILTER  build FILTER once and exit: 0 built,\n"
+	    "                      1 refused or failed, 3 someone else builds\n"
+	    "  -V, --version       print the version\n"
+	    "  -h, --help          print this\n",
+	    to);
+}
+
+static void
+print_report(const char *path, const struct settings_report *report)
+{
+	const struct settings_issue *i;
+	size_t n;
+
+	for (n = 0; n < report->count; n++) {
+		i = &report->items[n];
+		if (i->line == 0)
+			fprintf(stderr, "%s: %s%s\n", path,
+			    i->fatal ? "" : "remark: ", i->text);
+		else
+			fprintf(stderr, "%s:%u:%u: %s%s\n", path, i->line,
+			    i->column, i->fatal ? "" : "remark: ", i->text);
+	}
+}
+
+static int
+dump(const struct settings *settings)
+{
+	char *text = settings_dump(settings);
+	int bad;
+
+	bad = fputs(text, stdout) == EOF || fflush(stdout) == EOF;
+	free(text);
+	if (bad)
+		perror("bloomgate: standard output");
+	return bad ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* Takes the reference settings. */
+static int
+run(struct settings *settings, enum action action, const char *filter)
+{
+	struct run r;
+	struct err err;
+	int status;
+
+	if (run_init(&r, settings, &err) != 0) {
+		fprintf(stderr, "bloomgate: %s\n", err.text);
+		status = EXIT_FAILURE;
+	} else if (action == ACTION_BUILD) {
+		status = build_once(&r, filter);
+	} else {
+		status = run_serve(&r);
+	}
+	run_fini(&r);
+	return status;
+}
+
+static int
+act(const char *path, enum action action, const char *filter)
+{
+	struct settings_report report;
+	struct settings *settings;
+	int status;
+
+	settings = settings_load(path, &report);
+	print_report(path, &report);
+	settings_report_fini(&report);
+	if (settings == NULL)
+		return EXIT_FAILURE;
+	if (action == ACTION_TEST || action == ACTION_DUMP) {
+		status = action == ACTION_DUMP ? dump(settings) : EXIT_SUCCESS;
+		settings_unref(settings);
+		return status;
+	}
+	return run(settings, action, filter);
+}
 
 int
-main(void)
+main(int argc, char **argv)
 {
-	fputs("bloomgate: not built yet\n", stderr);
-	return 1;
+	static const struct option options[] = {
+	    {"config", required_argument, NULL, 'c'},
+	    {"test", no_argument, NULL, 't'},
+	    {"dump", no_argument, NULL, 'T'},
+	    {"build", required_argument, NULL, 'B'},
+	    {"version", no_argument, NULL, 'V'},
+	    {"help", no_argument, NULL, 'h'},
+	    {NULL, 0, NULL, 0},
+	};
+	const char *path = SYSCONFDIR "/bloomgate/bloomgate.yaml";
+	const char *filter = NULL;
+	enum action action = ACTION_SERVE;
+	int c, actions = 0;
+
+	while ((c = getopt_long(argc, argv, "c:tTVh", options, NULL)) != -1) {
+		switch (c) {
+		case 'c':
+			path = optarg;
+			break;
+		case 't':
+			action = ACTION_TEST;
+			actions++;
+			break;
+		case 'T':
+			action = ACTION_DUMP;
+			actions++;
+			break;
+		case 'B':
+			action = ACTION_BUILD;
+			filter = optarg;
+			actions++;
+			break;
+		case 'V':
+			puts("bloomgate " PACKAGE_VERSION);
+			return EXIT_SUCCESS;
+		case 'h':
+			usage(stdout);
+			return EXIT_SUCCESS;
+		default:
+			usage(stderr);
+			return EXIT_USAGE;
+		}
+	}
+	if (optind != argc || actions > 1) {
+		usage(stderr);
+		return EXIT_USAGE;
+	}
+	return act(path, action, filter);
 }
