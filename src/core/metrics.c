@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -237,28 +238,60 @@ metric_observe(
 	    c + BOUNDS + 1, duration_ns, memory_order_relaxed);
 }
 
-static size_t
-find_name(const char *const *names, size_t count, const char *name, size_t len)
-{
-	size_t i;
+/* One request in the hot path is one look-up: names hash by length and by their
+ * first and last letters, in either case. */
+#define SLOTS 256
+static pthread_once_t slots_once = PTHREAD_ONCE_INIT;
+static uint8_t slots[SLOTS]; /* index in commands + 1; 0: free */
 
-	for (i = 0; i + 1 < count; i++)
-		if (strncasecmp(names[i], name, len) == 0 &&
-		    names[i][len] == '\0')
-			return i;
-	return count - 1;
+static size_t
+slot_of(const char *name, size_t len)
+{
+	unsigned first = (unsigned char)name[0] & 0x1fU;
+	unsigned last = (unsigned char)name[len - 1] & 0x1fU;
+
+	return (len * 37 + first * 11 + last * 5) % SLOTS;
+}
+
+static void
+fill_slots(void)
+{
+	size_t i, at;
+
+	for (i = 0; i + 1 < COUNT_OF(commands); i++) {
+		at = slot_of(commands[i], strlen(commands[i]));
+		while (slots[at] != 0)
+			at = (at + 1) % SLOTS;
+		slots[at] = (uint8_t)(i + 1);
+	}
 }
 
 size_t
 metric_command_index(const char *name, size_t len)
 {
-	return find_name(commands, COUNT_OF(commands), name, len);
+	size_t at, i;
+
+	pthread_once(&slots_once, fill_slots);
+	if (len == 0)
+		return COUNT_OF(commands) - 1;
+	for (at = slot_of(name, len); slots[at] != 0; at = (at + 1) % SLOTS) {
+		i = slots[at] - 1U;
+		if (strncasecmp(commands[i], name, len) == 0 &&
+		    commands[i][len] == '\0')
+			return i;
+	}
+	return COUNT_OF(commands) - 1;
 }
 
 size_t
 metric_script_index(const char *stem)
 {
-	return find_name(scripts, COUNT_OF(scripts), stem, strlen(stem));
+	size_t i;
+
+	for (i = 0; i + 1 < COUNT_OF(scripts); i++)
+		if (strcmp(scripts[i], stem) == 0)
+			break;
+	return i;
 }
 
 /* The text has no cap that a configuration could reach, so appends succeed. */
