@@ -65,8 +65,7 @@ struct request {
 	bool empty; /* READY but nothing to execute (blank line, *0, *-1): no
 		     * reply is due; argc is 0 */
 	bool detached;
-	char
-	    error[128]; /* BAD: the reply's text, as "ERR Protocol error: .." */
+	char error[128]; /* BAD: the reply's text, "ERR Protocol error: .." */
 
 	/* private */
 	struct request_limits limits;

@@ -227,6 +227,7 @@ START_TEST(attributes)
 	static const char nested[] =
 	    "*2\r\n|1\r\n+a\r\n|1\r\n+x\r\n+y\r\n*1\r\n:1\r\n:2\r\n"
 	    "|0\r\n$1\r\nz\r\n";
+	static const char before[] = "*2\r\n|1\r\n+a\r\n+b\r\n:1\r\n:2\r\n";
 	static const char two[] = "|1\r\n+a\r\n+b\r\n|1\r\n+c\r\n+d\r\n_\r\n";
 	struct reply r = frame(top, sizeof top - 1, sizeof top - 1);
 
@@ -241,6 +242,12 @@ START_TEST(attributes)
 	ck_assert_int_eq(r.type, '*');
 	ck_assert_uint_eq(r.elements_done, 2);
 	ck_assert_ptr_null(reply_head_element(&r, 0).data);
+	reply_fini(&r);
+	/* An attribute is not counted as an element. */
+	r = frame(before, sizeof before - 1, sizeof before - 1);
+	ck_assert_ptr_null(reply_head_element(&r, 0).data);
+	ck_assert(slice_is(reply_head_element(&r, 1), "2"));
+	ck_assert_ptr_null(reply_head_element(&r, 2).data);
 	reply_fini(&r);
 	r = frame(two, sizeof two - 1, sizeof two - 1);
 	ck_assert_int_eq(r.type, '_');

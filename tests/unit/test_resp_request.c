@@ -278,6 +278,23 @@ START_TEST(request_bytes)
 }
 END_TEST
 
+START_TEST(request_bytes_of_the_count)
+{
+	struct request_limits limits = {100, 3};
+	struct request r;
+
+	request_init(&r, &limits);
+	ck_assert_int_eq(
+	    request_parse(&r, (const uint8_t *)"*2\r\n", 4), PARSE_BAD);
+	request_reset(&r);
+	ck_assert_int_eq(
+	    request_parse(&r, (const uint8_t *)"*2\r", 3), PARSE_MORE);
+	ck_assert_int_eq(
+	    request_parse(&r, (const uint8_t *)"*2\r\n", 4), PARSE_BAD);
+	request_fini(&r);
+}
+END_TEST
+
 START_TEST(bulk_limit)
 {
 	struct request_limits limits = {5, 1000};
@@ -434,6 +451,7 @@ main(void)
 	tcase_add_test(t, inline_unbalanced);
 	tcase_add_test(t, inline_decodes_nul);
 	tcase_add_test(t, request_bytes);
+	tcase_add_test(t, request_bytes_of_the_count);
 	tcase_add_test(t, bulk_limit);
 	tcase_add_test(t, detached_cuts_arguments);
 	tcase_add_test(t, detached_total_is_bounded);
