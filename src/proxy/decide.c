@@ -208,9 +208,9 @@ decide_read(struct session *s, struct slot *t, const struct command *c,
 	/* What this session has just added must be seen by its own reads. */
 	if (s->adds != 0)
 		return false;
-	/* An inline request's arguments are not where its bytes are; it is
-	 * rare enough to be Redis's. */
-	if (s->request.is_inline)
+	/* An inline request's arguments are not where its bytes are, so it
+	 * could not be split; that is rare enough to be Redis's. */
+	if (s->request.is_inline && c->covered != COVERED_GET)
 		return is_ready(t);
 	t->covered = c->covered;
 	t->permitted = permission_of(w->permissions, &s->mode) ==
@@ -221,8 +221,10 @@ decide_read(struct session *s, struct slot *t, const struct command *c,
 	for (i = 0; i < t->key_count; i++) {
 		struct slot_key *k = &t->keys[i];
 
-		k->offset = (uint32_t)(argv[i + 1].data - base);
-		k->len = (uint32_t)argv[i + 1].len;
+		if (!s->request.is_inline) {
+			k->offset = (uint32_t)(argv[i + 1].data - base);
+			k->len = (uint32_t)argv[i + 1].len;
+		}
 		if (!pattern_match(w->patterns, s->mode.db, argv[i + 1], &m))
 			continue;
 		k->filter = (uint32_t)m.filter;

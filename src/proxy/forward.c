@@ -19,6 +19,10 @@
 #include "proxy/session.h"
 #include "resp/encode.h"
 
+/* What may be kept of a request that streams: its keys, cut, and a few bytes for
+ * each argument. A million arguments are far below it. */
+#define STREAM_MEMORY_MAX (REQUEST_KEPT_MAX * 2)
+
 /* The request with its absent keys left out. */
 static void
 put_split(struct session *s, const struct slot *t)
@@ -222,6 +226,13 @@ forward_stream(struct session *s)
 		s->stream_has_last = true;
 	}
 	buf_consume(&s->in, used);
+	if (status == PARSE_MORE &&
+	    request_memory(&s->request) > STREAM_MEMORY_MAX) {
+		snprintf(s->request.error, sizeof(s->request.error),
+		    "ERR bloomgate: the request holds too many arguments; "
+		    "send it in smaller parts");
+		status = PARSE_BAD;
+	}
 	if (status == PARSE_BAD)
 		stream_bad(s);
 	else if (status == PARSE_READY)
