@@ -148,12 +148,10 @@ class Bloomgate:
 
     def _find_addresses(self):
         for fields in self.events("listening"):
-            address = fields.get("address", "")
-            what = fields.get("what", "client")
-            if what == "stats":
-                self.stats_address = address
-            elif what == "client" and not address.startswith("unix:"):
-                self.tcp_address = address
+            if not fields["address"].startswith("unix:"):
+                self.tcp_address = fields["address"]
+        for fields in self.events("stats_listening"):
+            self.stats_address = fields["address"]
 
     def lines_text(self):
         with open(self.log, errors="replace") as log:
@@ -209,7 +207,12 @@ class Bloomgate:
         def there():
             assert self.child.running(), self.lines_text()[-4000:]
             states = self.readiness()
-            return all(states.get(n) == state for n in names)
+            if not all(states.get(n) == state for n in names):
+                return False
+            # A serving filter says absent once its lease runs.
+            return state != "serving" or all(
+                self.metric("filter_ready", filter=n) == 1 for n in names
+            )
 
         wait.until(there, seconds, "filters %s %s" % (names, state))
         return self
