@@ -33,17 +33,18 @@ class Redis:
     def pid(self):
         return self.child.pid
 
-    def start(self):
+    def start(self, ready=True):
+        """ready: also waits until it answers."""
         assert self.child is None or not self.child.running()
         for _ in range(20):
             if self.tcp and not self.port:
                 self.port = free_port()
-            if self._start_once():
+            if self._start_once(ready):
                 return self
             self.port = 0
         raise AssertionError("redis-server does not start: " + self.child.text())
 
-    def _start_once(self):
+    def _start_once(self, wait_ready):
         argv = ["redis-server", "--port", str(self.port)]
         argv += ["--unixsocket", self.socket, "--dir", self.folder]
         argv += ["--save", "", "--appendonly", "no", "--daemonize", "no"]
@@ -51,6 +52,8 @@ class Redis:
         for name, value in self.config.items():
             argv += ["--" + name.replace("_", "-"), str(value)]
         self.child = Child(argv, self.log)
+        if not wait_ready:
+            return True
         state = {}
 
         def ready():
@@ -92,7 +95,7 @@ class Redis:
     def keep_snapshot(self, name):
         shutil.copy(self.dump, os.path.join(self.folder, name))
 
-    def restart(self, snapshot=None):
+    def restart(self, snapshot=None, ready=True):
         """Kills it and starts it again, with the snapshot of that name
         (see keep_snapshot) or with nothing at all."""
         self.kill()
@@ -100,7 +103,7 @@ class Redis:
             os.unlink(self.dump)
         if snapshot:
             shutil.copy(os.path.join(self.folder, snapshot), self.dump)
-        return self.start()
+        return self.start(ready)
 
     def client(self, **options):
         return resp.Client(self.address, **options)
