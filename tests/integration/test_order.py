@@ -58,8 +58,7 @@ def source(folder):
 
 
 def appender(path):
-    out = open(path, "a", buffering=1)
-    return out
+    return open(path, "a", buffering=1)
 
 
 KINDS = ["command", "file"]
@@ -157,6 +156,18 @@ def test_wanted_sees_a_wrong_reply():
     assert Wanted([resp.NIL2, None]) != [resp.NIL2]
 
 
+def open_for_reader(fifo):
+    """Opens it for writing once somebody reads it."""
+
+    def attempt():
+        try:
+            return os.fdopen(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK), "w")
+        except OSError:
+            return None
+
+    return wait.until(attempt, 20, "the source is read")
+
+
 def test_an_add_while_the_source_is_read(redis, bloomgate, make_filter, folder):
     """Model rules 3 and 4: the source was opened before the id existed and
     never names it; the add must be in the new generation all the same."""
@@ -169,14 +180,12 @@ def test_an_add_while_the_source_is_read(redis, bloomgate, make_filter, folder):
     gate = bloomgate(redis, serving=False, filters=[
         make_filter("", rebuild={"source": {"command": ["sh", "-c", script]}})
     ])
-    with open(gate_file, "w"):
-        pass  # the first build runs through
+    open_for_reader(gate_file).close()  # the first build runs through
     gate.wait_state("serving")
     generation = redis.value("HGET", "bloom:{user}:meta", "active")
     for turn in range(3):
         assert gate.admin("REBUILD", "user") == "OK"
-        # Opening blocks until the source has been started and is read.
-        with open(gate_file, "w"):
+        with open_for_reader(gate_file):
             with gate.client() as client:
                 assert client.value("BF.ADD", "user", "during%d" % turn) == 1
                 assert client.call("SET", "user:set%d" % turn, "v") == resp.OK
