@@ -99,7 +99,7 @@ def bloomgate(folder, redis_server):
     """bloomgate(redis, tcp=False, **config): started, listening."""
     started = []
 
-    def start(upstream, tcp=False, serving=True, **config):
+    def start(upstream, /, tcp=False, serving=True, **config):
         gate = Bloomgate(
             os.path.join(folder, "b%d" % len(started)), upstream, config, tcp
         )
