@@ -239,7 +239,12 @@ def test_the_session_goes_on_after_each_cut(cut_gate, counts):
                 assert client.call("SET", "k", n) == resp.OK
                 assert client.call("GET", "k") == resp.bulk(b"%d" % n)
             except resp.Closed as closed:
-                assert resp.bulk("cut-replies:%d:" % n).startswith(closed.args[0])
+                # Closed only where part of a reply had left.
+                begun = closed.args[0]
+                assert begun and (
+                    resp.bulk("cut-replies:%d:" % n).startswith(begun)
+                    or resp.PONG.startswith(begun)
+                ), (n, begun)
 
 
 def test_loading_is_passed_on(redis, bloomgate, make_filter, ids_file):

@@ -161,7 +161,19 @@ def connect(address, receive_buffer=0):
     if receive_buffer:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
     sock.settimeout(10 * wait.SLOW)
-    sock.connect(target)
+
+    def connected():
+        try:
+            sock.connect(target)
+        except BlockingIOError:
+            return False  # a Unix socket's backlog is full for a moment
+        return True
+
+    try:
+        wait.until(connected, 10, "connected to " + address, pause=0.001)
+    except BaseException:
+        sock.close()
+        raise
     return sock
 
 
