@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+A relay in front of Redis that cuts connections at an exact byte. A connection
+whose bytes hold "cut-replies:N:" is closed once N bytes of replies have passed
+after that, one with "cut-requests:N:" once N bytes of requests have.
+"""
+
+import re
+import selectors
+import socket
+import threading
+
+from . import resp
+
+REPLIES = re.compile(rb"cut-replies:(\d+):")
+REQUESTS = re.compile(rb"cut-requests:(\d+):")
+
+
+class Pair:
+    def __init__(self, near, far):
+        self.near, self.far = near, far
+        self.head = b""
+        self.replies = self.requests = None
+        self.replied = 0
+
+    def close(self, selector):
+        for sock in (self.near, self.far):
+            try:
+                selector.unregister(sock)
+            except KeyError:
+                pass
+            sock.close()
+
+    def from_near(self, data):
+        """Requests: returns False when the connection ends here."""
+        if self.requests is None and self.replies is None:
+            self.head += data
+            found = REPLIES.search(self.head)
+            if found:
+                self.replies = self.replied + int(found.group(1))
+            found = REQUESTS.search(self.head)
+            if found:
+                self.requests = len(data) + int(found.group(1))
+                self.requests -= len(self.head) - found.end()
+            self.head = self.head[-4096:]
+        if self.requests is not None and len(data) >= self.requests:
+            self.far.sendall(data[: self.requests])
+            return False
+        if self.requests is not None:
+            self.requests -= len(data)
+        self.far.sendall(data)
+        return True
+
+    def from_far(self, data):
+        room = None if self.replies is None else self.replies - self.replied
+        if room is not None and len(data) >= room:
+            self.near.sendall(data[:room])
+            return False
+        self.replied += len(data)
+        self.near.sendall(data)
+        return True
+
+
+class Relay:
+    def __init__(self, path, target):
+        self.target = target
+        self.address = "unix:" + path
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(path)
+        self.listener.listen(200)
+        self.selector = selectors.DefaultSelector()
+        self.selector.register(self.listener, selectors.EVENT_READ)
+        self.stopper, self.stopped = socket.socketpair()
+        self.selector.register(self.stopped, selectors.EVENT_READ)
+        self.cut = 0  # connections ended on purpose
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def stop(self):
+        self.stopper.close()
+        self.thread.join()
+
+    def run(self):
+        pairs = {}
+        while True:
+            for key, _ in self.selector.select():
+                sock = key.fileobj
+                if sock is self.stopped:
+                    self.finish(pairs)
+                    return
+                if sock is self.listener:
+                    self.admit(pairs)
+                elif sock in pairs:
+                    self.pass_on(pairs, sock)
+
+    def finish(self, pairs):
+        for pair in set(pairs.values()):
+            pair.close(self.selector)
+        self.selector.close()
+        self.listener.close()
+        self.stopped.close()
+
+    def admit(self, pairs):
+        near, _ = self.listener.accept()
+        try:
+            far = resp.connect(self.target)
+        except OSError:
+            near.close()
+            return
+        pair = Pair(near, far)
+        for sock in (near, far):
+            pairs[sock] = pair
+            self.selector.register(sock, selectors.EVENT_READ)
+
+    def pass_on(self, pairs, sock):
+        pair = pairs[sock]
+        try:
+            data = sock.recv(1 << 16)
+            if data and sock is pair.near:
+                alive = pair.from_near(data)
+            elif data:
+                alive = pair.from_far(data)
+            else:
+                alive = False
+            if data and not alive:
+                self.cut += 1
+        except OSError:
+            alive = False
+        if not alive:
+            pair.close(self.selector)
+            del pairs[pair.near], pairs[pair.far]
