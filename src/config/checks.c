@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Checks between options of the top of the file, and the remarks about options
- * whose feature comes later. Filters: filterchecks.c. An option that is wrong in
- * itself takes no part in checks.
+ * whose feature comes later. Filters: filterchecks.c. An option that is wrong
+ * in itself takes no part in checks.
  */
 #include "config.h"
 
@@ -156,7 +156,7 @@ is_loopback(const struct address *a)
 {
 	struct in6_addr v6;
 
-	return a->kind == ADDRESS_UNIX || strcmp(a->host, "localhost") == 0 ||
+	return a->kind != ADDRESS_TCP || strcmp(a->host, "localhost") == 0 ||
 	    strncmp(a->host, "127.", 4) == 0 ||
 	    (inet_pton(AF_INET6, a->host, &v6) == 1 &&
 		IN6_IS_ADDR_LOOPBACK(&v6));

@@ -111,7 +111,7 @@ compare(const struct settings_issue *a, const struct settings_issue *b)
 	return 0;
 }
 
-/* Insertion keeps the order of equals; the report is short and nearly sorted. */
+/* Insertion keeps the order of equals; the report is short, nearly sorted. */
 void
 issues_finish(struct issues *is)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The grammar of key patterns and element templates (DESIGN.md, "Key patterns")
- * as far as checking needs it: is it well formed, and can two patterns match one
- * key. Matching itself belongs to policy. Any thread.
+ * as far as checking needs it: is it well formed, and can two patterns match
+ * one key. Matching itself belongs to policy. Any thread.
  */
 #ifndef CONFIG_KEYPATTERN_H
 #define CONFIG_KEYPATTERN_H

@@ -130,13 +130,14 @@ ROW("drain-timeout", DURATION, S(drain_timeout_ms), "10s",
 
 SECTION("stats", SCOPE_SETTINGS, HELP("The HTTP port for metrics.")),
 ROW("stats.listen", ADDRESS, S(stats_listen), "127.0.0.1:9380",
-    FLAGS(OPTION_FILLED | OPTION_RESTART | OPTION_LISTENS), HELP(
+    FLAGS(OPTION_RESTART | OPTION_LISTENS), HELP(
     "Where /metrics, /status.json, /healthz, /readyz and the page at / are "
-    "served.")),
+    "served. Empty: nowhere.")),
 SECTION("admin", SCOPE_SETTINGS, HELP("The operator's socket.")),
 ROW("admin.listen", ADDRESS, S(admin_listen), "unix:/run/bloomgate/admin.sock",
-    FLAGS(OPTION_FILLED | OPTION_RESTART | OPTION_LISTENS), HELP(
-    "Where bloomgatectl connects. Whoever reaches it may operate bloomgate.")),
+    FLAGS(OPTION_RESTART | OPTION_LISTENS), HELP(
+    "Where bloomgatectl connects. Whoever reaches it may operate bloomgate. "
+    "Empty: nowhere.")),
 
 SECTION("log", SCOPE_SETTINGS, HELP("The log.")),
 ROW("log.level", WORD, S(log_level), "info",

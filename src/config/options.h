@@ -95,8 +95,8 @@ void option_print_range(struct buf *out, const struct option *o);
 void option_print_number(struct buf *out, const struct option *o, double v);
 
 /*
- * The table for people: path, type, default and help of each option, the text of
- * the manual's list. Returned; freed with free().
+ * The table for people: path, type, default and help of each option, the text
+ * of the manual's list. Returned; freed with free().
  */
 char *settings_help(void);
 

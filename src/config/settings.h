@@ -172,8 +172,8 @@ struct settings {
 	uint64_t permission_ttl_ms;
 	uint64_t lease_ms;
 	uint64_t drain_timeout_ms;
-	struct address stats_listen;
-	struct address admin_listen;
+	struct address stats_listen; /* ADDRESS_NONE: nowhere */
+	struct address admin_listen; /* ADDRESS_NONE: nowhere */
 	enum log_level log_level;
 	enum log_format log_format;
 	char *log_file; /* "" is stderr */
@@ -210,6 +210,14 @@ void settings_unref(struct settings *s);
  * option. Returned; freed with free().
  */
 char *settings_dump(const struct settings *s);
+
+/*
+ * Which options that a reload cannot apply differ between the two, as
+ * "listen, filter user: db"; NULL when there are none. Filters are compared by
+ * name. Returned; freed with free().
+ */
+char *settings_restart(const struct settings *running,
+    const struct settings *next);
 
 /* The Redis that holds the filters: store, or the upstream when it is empty. */
 const struct endpoint *settings_store(const struct settings *s);
