@@ -38,6 +38,9 @@ type_is(const struct redisReply *part, const char *type)
 	return slice_is(link_reply_text(field(part, "type")), type);
 }
 
+/* A place that Redis itself does not know, or that cannot be kept. */
+static const struct key_spec unknown_spec = {.incomplete = true};
+
 /* False when Redis itself does not know where these keys are. */
 static bool
 read_spec(const struct redisReply *r, struct key_spec *spec)
@@ -89,11 +92,16 @@ read_specs(const struct redisReply *r, struct command *c)
 	size_t i;
 
 	if (link_reply_count(r) > 8) {
-		for (i = 0; i < link_reply_count(specs); i++)
-			if (c->spec_count < KEY_SPECS_MAX &&
-			    read_spec(link_reply_at(specs, i),
+		for (i = 0; i < link_reply_count(specs); i++) {
+			if (c->spec_count == KEY_SPECS_MAX) {
+				c->specs[KEY_SPECS_MAX - 1] = unknown_spec;
+				return;
+			}
+			if (!read_spec(link_reply_at(specs, i),
 				&c->specs[c->spec_count]))
-				c->spec_count++;
+				c->specs[c->spec_count] = unknown_spec;
+			c->spec_count++;
+		}
 		return;
 	}
 	if (link_reply_integer(link_reply_at(r, 3)) > 0) {
@@ -132,28 +140,6 @@ read_flags(const struct redisReply *flags)
 	return result;
 }
 
-/*
- * A container (XGROUP, ...) has no flags of its own: it is a write where any of
- * its subcommands is, with the first such one's keys.
- */
-static void
-read_subcommands(const struct redisReply *r, struct command *c)
-{
-	const struct redisReply *subs = link_reply_at(r, 9);
-	size_t i;
-
-	for (i = 0; i < link_reply_count(subs); i++) {
-		const struct redisReply *sub = link_reply_at(subs, i);
-		unsigned flags = read_flags(link_reply_at(sub, 2));
-
-		if (!(flags & COMMAND_WRITE))
-			continue;
-		c->flags |= COMMAND_WRITE;
-		if (c->spec_count == 0)
-			read_specs(sub, c);
-	}
-}
-
 static bool
 read_command(const struct redisReply *r, struct command *c)
 {
@@ -167,9 +153,24 @@ read_command(const struct redisReply *r, struct command *c)
 	c->arity = (int)link_reply_integer(link_reply_at(r, 1));
 	c->flags = read_flags(link_reply_at(r, 2));
 	read_specs(r, c);
-	if (link_reply_count(r) > 9)
-		read_subcommands(r, c);
 	return true;
+}
+
+/* A command, and its subcommands by their own names ("xgroup|create"), which the
+ * table joins with it. */
+static void
+add_command(struct command_table *table, const struct redisReply *r)
+{
+	const struct redisReply *subs = link_reply_at(r, 9);
+	struct command c;
+	size_t i;
+
+	if (!read_command(r, &c))
+		return;
+	command_table_add(table, &c);
+	for (i = 0; i < link_reply_count(subs); i++)
+		if (read_command(link_reply_at(subs, i), &c))
+			command_table_add(table, &c);
 }
 
 static void
@@ -177,7 +178,6 @@ on_commands(struct link *link, const struct redisReply *reply, void *arg)
 {
 	struct worker *w = arg;
 	struct command_table *table;
-	struct command c;
 	size_t i;
 
 	(void)link;
@@ -197,8 +197,7 @@ on_commands(struct link *link, const struct redisReply *reply, void *arg)
 	}
 	table = command_table_new();
 	for (i = 0; i < link_reply_count(reply); i++)
-		if (read_command(link_reply_at(reply, i), &c))
-			command_table_add(table, &c);
+		add_command(table, link_reply_at(reply, i));
 	command_table_free(w->commands);
 	w->commands = table;
 	w->commands_known = true;

@@ -184,7 +184,8 @@ set_event(struct event *e, bool *added, bool want)
 static bool
 has_room(const struct session *s)
 {
-	return buf_len(&s->out) < OUTPUT_PAUSE && upstream_has_room(s) &&
+	return buf_len(&s->out) < s->worker->output_pause &&
+	    upstream_has_room(s) &&
 	    s->slot_count < s->worker->settings->limit_pipeline;
 }
 
@@ -235,7 +236,7 @@ session_deliver(struct session *s)
 
 	while (!s->closed && (t = TAILQ_FIRST(&s->slots)) != NULL &&
 	    t != s->cursor && t->state == SLOT_ANSWERED &&
-	    (buf_len(&s->out) < OUTPUT_PAUSE)) {
+	    (buf_len(&s->out) < s->worker->output_pause)) {
 		session_put(s, t->answer, t->answer_len);
 		if (!s->closed)
 			session_pop(s);

@@ -37,7 +37,8 @@
 #define WHOLE_MAX 1048576
 /* A request that is only forwarded streams from this on. */
 #define STREAM_MIN 65536
-/* Above this much unsent, reading from the other side pauses. */
+/* Above this much unsent (or half of client-output-bytes), reading from the other
+ * side pauses. */
 #define OUTPUT_PAUSE 1048576
 
 enum upstream_state {

@@ -424,8 +424,8 @@ upstream_update(struct session *s)
 			session_end(s);
 		return;
 	}
-	set_event(
-	    &s->up_read_event, &s->up_reading, buf_len(&s->out) < OUTPUT_PAUSE);
+	set_event(&s->up_read_event, &s->up_reading,
+	    buf_len(&s->out) < s->worker->output_pause);
 	set_event(&s->up_write_event, &s->up_writing, buf_len(&s->up_out) != 0);
 	/* The client's end of input is Redis's to see where nobody counts
 	 * replies. Asked again and again it does nothing new. */
@@ -444,7 +444,10 @@ on_up_read(evutil_socket_t fd, short what, void *arg)
 
 	(void)what;
 	session_enter(s);
-	n = recv(fd, w->scratch, SCRATCH_BYTES, 0);
+	/* What is read has room: reading stops at output_pause. */
+	n = recv(fd, w->scratch,
+	    w->output_pause < SCRATCH_BYTES ? w->output_pause : SCRATCH_BYTES,
+	    0);
 	if (n > 0) {
 		answer_feed(s, w->scratch, (size_t)n);
 	} else if (n == 0) {

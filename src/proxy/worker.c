@@ -130,6 +130,9 @@ worker_new(struct proxy *proxy, size_t index)
 	w->commands = command_table_new();
 	w->permissions = permissions_new(w);
 	w->scratch = mem_alloc(SCRATCH_BYTES);
+	w->output_pause = w->settings->limit_client_output_bytes / 2;
+	if (w->output_pause > OUTPUT_PAUSE)
+		w->output_pause = OUTPUT_PAUSE;
 	TAILQ_INIT(&w->sessions);
 	upstream.base = w->base;
 	w->upstream = link_new(&upstream);
