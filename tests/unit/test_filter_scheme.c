@@ -52,8 +52,8 @@ unhex(const char *text, uint8_t *out, size_t size)
 	if (!strcmp(text, "-"))
 		return 0;
 	for (; *text != '\0'; text += 2) {
-		ck_assert_uint_lt(len, size);
-		ck_assert_int_eq(sscanf(text, "%2x", &byte), 1);
+		MUST(len < size);
+		MUST(sscanf(text, "%2x", &byte) == 1);
 		out[len++] = (uint8_t)byte;
 	}
 	return len;
@@ -104,10 +104,11 @@ check_position_row(const char *scheme, struct slice element, const char *bits,
 	ck_assert_uint_eq(p.shard, 0);
 	for (word = strtok_r(expected, ",", &save); word != NULL;
 	     word = strtok_r(NULL, ",", &save), i++) {
-		ck_assert_uint_lt(i, p.count);
-		ck_assert_msg(p.bit[i] == strtoull(word, NULL, 10),
-		    "%s m %s k %s position %" PRIu32 ": %" PRIu64 " not %s",
-		    scheme, bits, hashes, i, p.bit[i], word);
+		MUST(i < p.count);
+		if (p.bit[i] != strtoull(word, NULL, 10))
+			ck_abort_msg("%s m %s k %s position %" PRIu32
+				     ": %" PRIu64 " not %s",
+			    scheme, bits, hashes, i, p.bit[i], word);
 	}
 	ck_assert_uint_eq(i, p.count);
 }
