@@ -108,7 +108,8 @@ geometry_total_bytes(const struct geometry *g)
  * second one is a multiple of H1+H2, so that an element which meets another's
  * H1+H2 meets several of its bits at once, and more so in an array of even
  * length. So many times more false positives than fill^k, by half of k, at a
- * fill of 0.35 and of 0.5: counted with ten million lookups each.
+ * fill of 0.35 and of 0.5: counted once each, at even k and 192,064 bits, with
+ * two to twenty million lookups. An odd length has somewhat fewer.
  */
 static const double redisson_excess[][2] = {
     {1, 1},
