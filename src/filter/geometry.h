@@ -43,7 +43,10 @@ geometry_shard_bytes(const struct geometry *g)
 uint64_t geometry_total_bits(const struct geometry *g);
 uint64_t geometry_total_bytes(const struct geometry *g);
 
-/* The false-positive rate to expect from a share of bits set (0 to 1). */
+/*
+ * The false-positive rate to expect from a share of bits set (0 to 1): fill^k,
+ * more under redisson, whose positions hang together (geometry.c).
+ */
 double geometry_rate_of_fill(const struct geometry *g, double fill);
 /* The rate to expect once n elements are in. */
 double geometry_rate_of_count(const struct geometry *g, double n);
