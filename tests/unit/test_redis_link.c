@@ -600,10 +600,15 @@ START_TEST(auth_with_rotated_secrets)
 	link_drop(l, "test");
 	wait_until(strstr(l->logged, "every secret") != NULL);
 	ck_assert_uint_eq(seen.up, 2);
+	/* a file that gives no secret, one that is gone, no file at all */
 	write_file(file, "");
-	wait_until(strstr(l->logged, "set password-file") != NULL);
+	wait_until(strstr(l->logged, "every secret") == NULL);
 	unlink(file);
-	wait_until(strstr(l->logged, "password-file") == NULL);
+	wait_until(strstr(l->logged, "No such file") != NULL);
+	s.unix_endpoint.password_file = (char *)"";
+	wait_until(strstr(l->logged, "set password-file") != NULL);
+	ck_assert_uint_eq(seen.up, 2);
+	s.unix_endpoint.password_file = file;
 	write_file(file, "two");
 	wait_until(seen.up == 3);
 	ck_assert_ptr_null(l->handshake.secrets.items);
@@ -614,15 +619,16 @@ END_TEST
 
 START_TEST(auth_with_a_user)
 {
-	static const char *const args[] = {"--user", "gate on >pw ~* &* +@all",
-	    "--user", "open on nopass ~* +@all", "--user", "default off", NULL};
 	struct redis_server s;
 	char file[128];
 	struct seen seen;
 	struct link *l;
 
-	redis_server_init(&s, false, args);
+	redis_server_init(&s, false, NULL);
 	redis_server_start(&s);
+	redis_server_want(&s, "ACL SETUSER gate on >pw ~* +@all", "+OK");
+	redis_server_want(&s, "ACL SETUSER open on nopass ~* +@all", "+OK");
+	redis_server_want(&s, "ACL SETUSER default off", "+OK");
 	snprintf(file, sizeof(file), "%s/secrets", s.dir);
 	write_file(file, "x\npw\n");
 	s.unix_endpoint.username = (char *)"gate";
