@@ -37,7 +37,7 @@ enum link_reply_type link_reply_type(const struct redisReply *r);
 struct slice link_reply_text(const struct redisReply *r);
 /* Of an integer, or of decimal text; 0 if none. */
 int64_t link_reply_integer(const struct redisReply *r);
-size_t link_reply_count(const struct redisReply *r);    /* elements */
+size_t link_reply_count(const struct redisReply *r); /* elements */
 const struct redisReply *link_reply_at(const struct redisReply *r, size_t i);
 /* True for an error reply that begins with code ("NOSCRIPT"). */
 bool link_reply_is_error(const struct redisReply *r, const char *code);
