@@ -35,8 +35,9 @@ enum link_reply_type {
 enum link_reply_type link_reply_type(const struct redisReply *r);
 /* Borrowed until the callback returns. Text of status, error or string. */
 struct slice link_reply_text(const struct redisReply *r);
-int64_t link_reply_integer(const struct redisReply *r); /* 0 if none */
-size_t link_reply_count(const struct redisReply *r);    /* elements */
+/* Of an integer, or of decimal text; 0 if none. */
+int64_t link_reply_integer(const struct redisReply *r);
+size_t link_reply_count(const struct redisReply *r); /* elements */
 const struct redisReply *link_reply_at(const struct redisReply *r, size_t i);
 /* True for an error reply that begins with code ("NOSCRIPT"). */
 bool link_reply_is_error(const struct redisReply *r, const char *code);

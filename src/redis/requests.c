@@ -4,8 +4,9 @@
  * deadline is answered with NULL and stays, so that its reply is known when it
  * comes; one that is 5 s over it ends the connection.
  *
- * A loop that was held up may find both a passed deadline and an unread reply:
- * while the socket is readable, deadlines wait up to 100 ms for it to be read.
+ * A loop that was held up may find both a passed deadline and an unread reply.
+ * So when the timer is late, deadlines wait 100 ms for what is on its way; when
+ * it is in time, 5 ms at most and only while there is something to read.
  */
 #include "config.h"
 
@@ -21,8 +22,10 @@
 #include "redis/link_private.h"
 #include "redis/requests.h"
 
-#define GRACE_NS UINT64_C(100000000)
-#define MS_NS    UINT64_C(1000000)
+#define STALL_NS       UINT64_C(10000000) /* a timer later than this */
+#define STALL_GRACE_NS UINT64_C(100000000)
+#define GRACE_NS       UINT64_C(5000000)
+#define MS_NS          UINT64_C(1000000)
 
 static void on_deadline(evutil_socket_t fd, short what, void *arg);
 
@@ -160,20 +163,28 @@ first_expired(struct requests *r, uint64_t now_ns)
 	return NULL;
 }
 
-/* True while an answer may lie unread: then look again in a millisecond. */
 static bool
-unread(struct requests *r, const struct link *l, uint64_t now_ns)
+is_readable(const struct link *l)
 {
 	struct pollfd p = {.events = POLLIN};
 
 	if (l->ac == NULL)
 		return false;
 	p.fd = l->ac->c.fd;
-	if (p.fd < 0 || poll(&p, 1, 0) != 1 || !(p.revents & POLLIN))
-		return false;
-	if (r->grace_ns == 0)
-		r->grace_ns = now_ns + GRACE_NS;
-	return now_ns < r->grace_ns;
+	return p.fd >= 0 && poll(&p, 1, 0) == 1 && (p.revents & POLLIN);
+}
+
+/* True while an answer may be on its way from the socket to us: then look
+ * again in a millisecond. */
+static bool
+grace(
+    struct requests *r, const struct link *l, uint64_t late_ns, uint64_t now_ns)
+{
+	if (r->grace_ns == 0) {
+		r->stalled = late_ns > STALL_NS;
+		r->grace_ns = now_ns + (r->stalled ? STALL_GRACE_NS : GRACE_NS);
+	}
+	return now_ns < r->grace_ns && (r->stalled || is_readable(l));
 }
 
 static void
@@ -197,12 +208,13 @@ on_deadline(evutil_socket_t fd, short what, void *arg)
 	struct link *l = arg;
 	struct requests *r = &l->requests;
 	uint64_t now_ns = clock_boot_ns();
+	uint64_t late_ns = now_ns - r->timer_ns;
 	struct request *q;
 
 	(void)fd;
 	(void)what;
 	r->timer_ns = 0;
-	if (first_expired(r, now_ns) != NULL && unread(r, l, now_ns)) {
+	if (first_expired(r, now_ns) != NULL && grace(r, l, late_ns, now_ns)) {
 		arm(r, now_ns + MS_NS, now_ns);
 		return;
 	}

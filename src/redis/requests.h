@@ -42,7 +42,8 @@ struct requests {
 	size_t outstanding;       /* every request without its reply */
 	struct event *timer;
 	uint64_t timer_ns; /* when it fires; 0 not armed */
-	uint64_t grace_ns; /* unread data is waited for until then; 0 not */
+	uint64_t grace_ns; /* expired ones wait until then; 0 they do not */
+	bool stalled;      /* ... because the timer came late */
 };
 
 void requests_init(struct requests *r, struct link *l);

@@ -31,10 +31,12 @@
  *	      A shard missing, short or with another tag: that generation becomes
  *	      lost (unless retiring) and epoch changes; the others get their bits.
  *	      The tag of a building generation may also be 8 zero bytes.
- *	      seq goes up and kind 1 is published when any bit was new.
+ *	      seq goes up and kind 1 is published when any bit was new: by one a
+ *	      message, where the elements need several.
  * begin      KEYS META
  *	      ARGV CHANNEL, TOKEN, LEASE, RUN-ID, BASE (generation name wished),
- *	      SHARDS, BITS, K, SCHEME, SINGLE, KEY (fingerprint template: "" or hex),
+ *	      SHARDS, BITS, K, SCHEME, SINGLE, KEY ("", or the fingerprints of
+ *	      BASE, BASE.2, BASE.3, ..., 32 hex digits each, one after another),
  *	      TAG, CAPACITY, ERROR-RATE
  *	      Answers {1, NAME, created, newrun}: created 1 when META did not exist,
  *	      newrun 1 when meta's run-id is not RUN-ID. The name is BASE, or BASE.2,
@@ -42,22 +44,27 @@
  *	      {0, "locked", until-us, now-us}; {0, "stale", NAME}: a building
  *	      generation is listed (the lock is ours now): retire it first.
  *	      {0, "full"}: META_GENERATIONS_MAX generations are listed.
+ *	      {0, "layout"}: META has a layout that is not 1.
+ *	      Called again with the same TOKEN and TAG: the same answer.
  * make	      KEYS META, shard   ARGV TOKEN, LEASE, NAME, LENGTH
- *	      {1}; {0, "token"}; an old key of that name is unlinked first.
+ *	      {1}; {0, "token"}; {0, "state"}: NAME is not being made; an old key
+ *	      of that name is unlinked first.
  * open	      KEYS META          ARGV CHANNEL, TOKEN, LEASE, NAME
  *	      {1, epoch}; {0, "token"}; {0, "state"}
  * merge      KEYS META, shard, t0, t1
  *	      ARGV TOKEN, LEASE, NAME, SHARD, OFFSET, CHUNK, LENGTH (of the shard)
  *	      {1, bits set in the range afterwards}; {0, "token"}; {0, "order"}: not
  *	      the chunk after the last one (the last one again is taken);
- *	      {0, "lost"}: the shard is missing or of another length.
+ *	      {0, "lost"}: the shard is missing or of another length;
+ *	      {0, "state"}: NAME is not open.
  *	      The chunk that reaches the tag offset ends its shard; next is
  *	      "SHARD+1:0".
  * seal	      KEYS META, shard... (at most 64)
  *	      ARGV TOKEN, LEASE, NAME, TAG, TAG-OFFSET, FIRST (index of the first),
  *	      RUN-ID, ELEMENTS, BITS-SET, CARRIED
  *	      {1, sealed so far}; {0, "token"}; {0, "incomplete"}; {0, "lost"};
- *	      {0, "run"}: begun on another run. With the last shard the state is
+ *	      {0, "run"}: begun on another run; {0, "state"}: NAME is not open or
+ *	      its tag is not TAG. With the last shard the state is
  *	      sealed, ended and elements are written.
  * commit     KEYS META          ARGV CHANNEL, TOKEN, NAME, RUN-ID, KEEP
  *	      {1, epoch}, also when it was done before; {0, "token"}; {0, "state"};
@@ -71,11 +78,13 @@
  *	      epoch changes. Each call unlinks the given shards (FIRST is the index
  *	      of the first); when FIRST + given >= SHARDS the generation leaves META.
  *	      {1, epoch, gone}: gone 1 after the last; {0, "token"}: building needs
- *	      the lock's token or an expired lock; {0, "active"}.
+ *	      the lock's token or an expired lock; {0, "active"}. The epoch changes
+ *	      at the last call too.
  *	      The lock goes with the generation where TOKEN holds it.
- * rollback   KEYS META          ARGV CHANNEL, RUN-ID
+ * rollback   KEYS META          ARGV CHANNEL, RUN-ID[, NAME]
  *	      {1, epoch}: active and previous change places. {0, "none"};
- *	      {0, "lost"}; {0, "run"}.
+ *	      {0, "lost"}; {0, "run"}. NAME: the generation that shall serve; with
+ *	      it a second call, after a lost answer, changes nothing.
  * heartbeat  KEYS META, peers, shard... (at most 16)
  *	      ARGV CHANNEL, PEER (field name), VALUE ("" writes nothing, "-" removes
  *	      the field), LEASE, then for each shard: NAME, TAG, TAG-OFFSET
@@ -83,7 +92,9 @@
  *	      lost: generations newly marked lost (epoch then changed); persisted:
  *	      keys whose TTL was taken away. VALUE begins with the decimal us until
  *	      which it holds ("UNTIL EPOCH TAG RUN-ID"); fields past theirs go.
- *	      With VALUE "+", the script itself writes "TIME+LEASE*1000 EPOCH".
+ *	      With VALUE "+", the script itself writes "TIME+LEASE*1000 EPOCH",
+ *	      with "+REST" it writes "TIME+LEASE*1000 REST" (EPOCH being one that
+ *	      the caller has acknowledged).
  * release    KEYS META          ARGV TOKEN
  *	      {1}: the lock goes where TOKEN holds it and nothing is building.
  */

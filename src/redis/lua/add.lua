@@ -37,7 +37,8 @@ if exists and #names > 0 then
 end
 
 -- limit[s]: bits of a shard that is in order; false where it gets none.
-local limit, serves, lost, lost_names = {}, {}, {}, {}
+-- digits[s]: how long its limit is as text.
+local limit, digits, serves, lost, lost_names = {}, {}, {}, {}, {}
 for s = 1, nshards do
 	local name, tag = ARGV[at + 1], ARGV[at + 2]
 	local offset = tonumber(ARGV[at + 3])
@@ -49,6 +50,7 @@ for s = 1, nshards do
 		if found == tag or (found == ZERO_TAG and exists and
 		    is ~= 'sealed') then
 			limit[s] = offset * 8
+			digits[s] = #text(limit[s])
 			serves[s] = name == active
 		elseif exists and is ~= 'lost' and not lost[name] and
 		    not listed(known[4], name) then
@@ -58,10 +60,10 @@ for s = 1, nshards do
 	end
 end
 
--- One BITFIELD takes at most 50 positions of one shard.
-local elements, new = {}, {}
-local open, keys, args, owners, of_active = {}, {}, {}, {}, {}
-local nelements = tonumber(ARGV[at + 1])
+-- Reads every reference: refs[s] is where in ARGV its positions begin, how many
+-- they are and whose, three entries a reference. Short positions are in range.
+local elements, new, refs = {}, {}, {}
+local used, nelements = {}, tonumber(ARGV[at + 1])
 at = at + 1
 for e = 1, nelements do
 	local nrefs = tonumber(ARGV[at + 2])
@@ -73,50 +75,70 @@ for e = 1, nelements do
 		local max = limit[s]
 		at = at + 2
 		if max then
-			local b = open[s]
-			if serves[s] then
-				new[e] = 0
+			local r, long = refs[s], digits[s]
+			if k > 50 then
+				return redis.error_reply('ERR bloomgate: k')
 			end
 			for i = at + 1, at + k do
-				local position = ARGV[i]
-				if tonumber(position) >= max then
+				local p = ARGV[i]
+				if #p >= long and tonumber(p) >= max then
 					return redis.error_reply('ERR bloomgate: ' ..
 					    'position past the shard')
 				end
-				if not b or #owners[b] == 50 then
-					b = #keys + 1
-					open[s] = b
-					keys[b] = KEYS[s + 1]
-					args[b] = {}
-					owners[b] = {}
-					of_active[b] = serves[s]
-				end
-				local t = args[b]
-				local n = #t
-				t[n + 1] = 'SET'
-				t[n + 2] = 'u1'
-				t[n + 3] = position
-				t[n + 4] = '1'
-				owners[b][n / 4 + 1] = e
+			end
+			if not r then
+				r = {}
+				refs[s] = r
+				used[#used + 1] = s
+			end
+			local n = #r
+			r[n + 1], r[n + 2], r[n + 3] = at, k, e
+			if serves[s] then
+				new[e] = 0
 			end
 		end
 		at = at + k
 	end
 end
 
-local fresh, any = {}, false
-for b = 1, #keys do
-	local old = call('BITFIELD', keys[b], unpack(args[b]))
-	local owner, counts = owners[b], of_active[b]
-	for i = 1, #old do
-		if old[i] == 0 then
-			any = true
-			fresh[owner[i]] = true
-			if counts then
-				new[owner[i]] = 1
+-- One BITFIELD takes at most 50 positions of one shard, four entries each, of
+-- which three never change.
+local fresh, any, args = {}, false, {}
+for i = 1, 200, 4 do
+	args[i], args[i + 1], args[i + 2], args[i + 3] = 'SET', 'u1', '', '1'
+end
+
+local function set(s, r, from, to, n)
+	local old, o = call('BITFIELD', KEYS[s + 1], unpack(args, 1, n)), 0
+	for i = from, to, 3 do
+		for j = o + 1, o + r[i + 1] do
+			if old[j] == 0 then
+				any = true
+				fresh[r[i + 2]] = true
+				if serves[s] then
+					new[r[i + 2]] = 1
+				end
 			end
 		end
+		o = o + r[i + 1]
 	end
+end
+
+for u = 1, #used do
+	local s = used[u]
+	local r, n, from = refs[s], 0, 1
+	for i = 1, #r, 3 do
+		local start, k = r[i], r[i + 1]
+		if n + k * 4 > 200 then
+			set(s, r, from, i - 3, n)
+			from, n = i, 0
+		end
+		for j = start + 1, start + k do
+			args[n + 3] = ARGV[j]
+			n = n + 4
+		end
+	end
+	set(s, r, from, #r - 2, n)
 end
 
 -- A message holds at most 64 KiB: 22 bytes of head, then the elements.

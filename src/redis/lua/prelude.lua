@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: BSD-2-Clause
 -- Put before every script by scripts/embed-lua: what they share. A missing value
 -- is false; text is compared as text; numbers stay below 2^53.
-local call = redis.call
+local call, KEYS, ARGV = redis.call, KEYS, ARGV
 local ZERO_TAG = string.rep('\0', 8)
 
 local function number(s)
