@@ -303,9 +303,9 @@ locate(const struct filter *f, const struct meta *m, const struct addition *d,
 		out[g].count = 0;
 		if (!takes_adds(gen))
 			continue;
-		if (!gen->usable) {
-			*error = "a generation of the filter is of a kind that "
-				 "this version does not know";
+		if (!filter_fits(f, gen)) {
+			*error = "a generation of the filter is of a kind or "
+				 "key that this bloomgate does not have";
 			return -1;
 		}
 		if (scheme_positions(&gen->geometry,

@@ -14,24 +14,28 @@
 #include "proxy/session.h"
 #include "proxy/worker.h"
 
+/* How long after the start requests wait for an upstream that is not up. */
+#define PATIENCE_SECONDS 2
+
 static void
 on_upstream_up(struct link *l, void *arg)
 {
 	struct worker *w = arg;
 
 	(void)l;
-	w->upstream_failed = false;
 	commands_load(w);
 }
 
+/* Who asks before the upstream's commands are known is made to wait, but not
+ * for ever. */
 static void
-on_upstream_down(struct link *l, const char *reason, void *arg)
+on_patience(evutil_socket_t fd, short what, void *arg)
 {
 	struct worker *w = arg;
 
-	(void)l;
-	(void)reason;
-	w->upstream_failed = true;
+	(void)fd;
+	(void)what;
+	w->upstream_failed = !w->commands_known;
 	worker_pump_all(w);
 }
 
@@ -115,7 +119,6 @@ worker_new(struct proxy *proxy, size_t index)
 	    .any_role = true,
 	    .purpose = "upstream",
 	    .on_up = on_upstream_up,
-	    .on_down = on_upstream_down,
 	    .arg = w};
 
 	w->proxy = proxy;
@@ -134,6 +137,8 @@ worker_new(struct proxy *proxy, size_t index)
 	if (w->output_pause > OUTPUT_PAUSE)
 		w->output_pause = OUTPUT_PAUSE;
 	TAILQ_INIT(&w->sessions);
+	w->patience = evtimer_new(w->base, on_patience, w);
+	check(w->patience != NULL);
 	upstream.base = w->base;
 	w->upstream = link_new(&upstream);
 	make_stores(w);
@@ -150,9 +155,11 @@ static void *
 run(void *arg)
 {
 	struct worker *w = arg;
+	const struct timeval patience = {.tv_sec = PATIENCE_SECONDS};
 	size_t i;
 
 	link_start(w->upstream);
+	check(evtimer_add(w->patience, &patience) == 0);
 	for (i = 0; i < w->store_count; i++)
 		link_start(w->stores[i].link);
 	for (i = 0; i < w->listener_count; i++)
@@ -227,6 +234,7 @@ worker_free(struct worker *w)
 		adder_free(w->adders[i]);
 	link_free(w->upstream);
 	permissions_free(w->permissions);
+	event_free(w->patience);
 	mailbox_free(w->mailbox);
 	pattern_set_free(w->patterns);
 	command_table_free(w->commands);

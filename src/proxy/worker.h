@@ -48,10 +48,11 @@ struct worker {
 	struct pattern_set *patterns;
 	struct link *upstream; /* COMMAND and ACL */
 	struct command_table *commands;
-	bool commands_known;   /* the table is the upstream's */
-	bool commands_refused; /* the upstream would not tell */
-	bool upstream_failed;  /* the link has tried and is not up */
-	size_t checks;         /* remote checks out */
+	bool commands_known;    /* the table is the upstream's */
+	bool commands_refused;  /* the upstream would not tell */
+	struct event *patience; /* the end of waiting for the command table */
+	bool upstream_failed;   /* patience is over and the table not known */
+	size_t checks;          /* remote checks out */
 	struct store *stores;
 	size_t store_count;
 	struct adder **adders; /* one a filter */
@@ -62,8 +63,8 @@ struct worker {
 	size_t listener_count;
 	bool draining;
 	size_t output_pause; /* unsent replies above which reading pauses */
-	uint8_t *scratch;   /* SCRATCH_BYTES, for one read at a time */
-	struct slice *argv; /* of the request being decided */
+	uint8_t *scratch;    /* SCRATCH_BYTES, for one read at a time */
+	struct slice *argv;  /* of the request being decided */
 	size_t argv_cap;
 };
 
