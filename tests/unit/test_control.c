@@ -475,6 +475,13 @@ START_TEST(test_flood)
 }
 END_TEST
 
+static bool
+retire_wished(struct fixture *f)
+{
+	(void)f;
+	return atomic_load(&retire_wishes) > 0;
+}
+
 START_TEST(test_retire_wish)
 {
 	start(COMMAND, false);
@@ -484,8 +491,7 @@ START_TEST(test_retire_wish)
 	ck_assert_int_eq(fixture_integer(&fx, "HSET", META, "retiring", "g1",
 			     "epoch", "3000", NULL),
 	    1);
-	while (atomic_load(&retire_wishes) == 0)
-		ck_assert(fixture_until(&fx, is_up));
+	ck_assert(fixture_until(&fx, retire_wished));
 	finish();
 }
 END_TEST

@@ -299,7 +299,7 @@ START_TEST(test_lines_template)
 	ck_assert_uint_eq(b->elements, 3);
 	ck_assert_uint_eq(b->empty_lines, 2);
 	for (int i = 1; i <= 3; i++) {
-		char text[8];
+		char text[16];
 
 		snprintf(text, sizeof(text), "x%d", i);
 		ck_assert_int_eq(
