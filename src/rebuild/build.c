@@ -113,60 +113,11 @@ build_tick(struct build *b)
 	return 0;
 }
 
-static void
-changed(struct build *b)
+void
+build_changed(struct build *b)
 {
 	if (b->options->changed != NULL)
 		b->options->changed(b->filter->index, b->options->arg);
-}
-
-/* Shards of a generation that meta lists; 0 where it does not. */
-static uint32_t
-shards_of(const struct meta *m, const char *name)
-{
-	int i = meta_find(m, slice_str(name));
-
-	return i < 0 ? 0 : m->generations[i].geometry.shards;
-}
-
-static int
-retire_generation(
-    struct build *b, const char *name, const char *token, uint32_t shards)
-{
-	bool gone = false;
-
-	for (uint32_t at = 0; !gone; at += 4) {
-		uint32_t count = at < shards ? shards - at : 0;
-
-		if (at > 0 && count == 0)
-			return build_fail(b, "retire: %s stays listed", name);
-		if (count > 4)
-			count = 4;
-		if (calls_retire(b, name, token, at, count, shards, &gone) != 0)
-			return -1;
-	}
-	return 0;
-}
-
-static int
-retire_listed(struct build *b)
-{
-	bool any = false;
-
-	if (calls_meta(b, b->meta) != 0)
-		return -1;
-	for (size_t i = 0; i < b->meta->generation_count; i++) {
-		const struct generation *g = &b->meta->generations[i];
-
-		if (!g->retiring)
-			continue;
-		any = true;
-		if (retire_generation(b, g->name, "", g->geometry.shards) != 0)
-			return -1;
-	}
-	if (any)
-		changed(b);
-	return 0;
 }
 
 static const struct generation *
@@ -194,86 +145,6 @@ plan(struct build *b, uint64_t at_least)
 	return 0;
 }
 
-/*
- * The fingerprints of all names that begin may come to, one after another: it
- * takes that of the name it chooses. Returned; free().
- */
-static char *
-fingerprints(const struct build *b, const char *base)
-{
-	const size_t each = 32, names = META_GENERATIONS_MAX + 1;
-	char *out = mem_zalloc(names * each + 1, 1);
-	char name[GENERATION_NAME_MAX + 24];
-
-	if (b->geometry.scheme != SCHEME_KEYED)
-		return out;
-	snprintf(name, sizeof(name), "%s", base);
-	for (size_t i = 0; i < names; i++) {
-		if (i > 0)
-			snprintf(name, sizeof(name), "%s.%zu", base, i + 1);
-		scheme_key_fingerprint(
-		    &b->filter->key, slice_str(name), out + i * each);
-	}
-	return out;
-}
-
-static int
-retire_named(struct build *b, const char *name)
-{
-	if (calls_meta(b, b->meta) != 0 ||
-	    retire_generation(b, name, b->token, shards_of(b->meta, name)) != 0)
-		return -1;
-	changed(b);
-	return calls_meta(b, b->meta);
-}
-
-/* One try: 0 begun, 1 try again, -1. */
-static int
-try_begin(struct build *b, const char *base)
-{
-	char *key = fingerprints(b, base);
-	enum calls_begun rc = calls_begin(b, base, key, b->name);
-
-	free(key);
-	switch (rc) {
-	case CALLS_BEGUN:
-		b->begun = true;
-		return 0;
-	case CALLS_STALE:
-		log_info("rebuild_stale", LOG_STR("filter", b->filter->name),
-		    LOG_STR("generation", b->name));
-		return retire_named(b, b->name) == 0 ? 1 : -1;
-	case CALLS_FULL:
-		return retire_listed(b) == 0 ? 1 : -1;
-	case CALLS_LOCKED:
-		return build_refuse(b, BUILD_ELSEWHERE);
-	case CALLS_FAILED:
-		break;
-	}
-	return -1;
-}
-
-static int
-begin(struct build *b)
-{
-	char base[GENERATION_NAME_MAX];
-	struct err err;
-
-	progress_phase(b, PHASE_BEGIN);
-	if (name_of_time(base, b->settings->suffix, clock_wall_us(), &err) != 0)
-		return build_refuse(b, "%s", err.text);
-	do
-		random_bytes(b->tag, sizeof(b->tag));
-	while (memcmp(b->tag, "\0\0\0\0\0\0\0\0", TAG_BYTES) == 0);
-	for (int i = 0; i < BUILD_BEGINS; i++) {
-		int rc = try_begin(b, base);
-
-		if (rc <= 0)
-			return rc;
-	}
-	return build_fail(b, "begin: meta lists too many generations");
-}
-
 static int
 make_and_open(struct build *b)
 {
@@ -288,7 +159,7 @@ make_and_open(struct build *b)
 	}
 	if (calls_open(b) != 0)
 		return -1;
-	changed(b);
+	build_changed(b);
 	progress_phase(b, PHASE_PEERS);
 	return peers_wait(b);
 }
@@ -358,7 +229,7 @@ seal_and_commit(struct build *b)
 	if (build_tick(b) != 0 || calls_commit(b) != 0)
 		return -1;
 	b->begun = false;
-	changed(b);
+	build_changed(b);
 	return 0;
 }
 
@@ -387,9 +258,9 @@ abort_in_redis(struct build *b, const _Atomic uint64_t *stop_ms)
 			const struct generation *g =
 			    &m->generations[m->building];
 
-			rc = retire_generation(
+			rc = begin_retire(
 			    b, g->name, b->token, g->geometry.shards);
-			changed(b);
+			build_changed(b);
 		}
 		if (rc == 0 && calls_release(b) == 0 && !failed)
 			b->err.text[0] = '\0';
@@ -421,7 +292,7 @@ build_once(struct build *b, uint64_t at_least)
 		return build_fail(b, "no memory for %" PRIu64 " bytes",
 		    geometry_total_bytes(&b->geometry));
 	sample_init(&b->sample, BUILD_SAMPLE, b->geometry.hashes);
-	if (begin(b) != 0)
+	if (begin_all(b) != 0)
 		return -1;
 	log_begun(b);
 	if (make_and_open(b) != 0 || read_source(b) != 0)
@@ -560,7 +431,7 @@ build_run(const struct build_job *job, struct err *err)
 	if (build_all(b, job->stop_ms) == 0) {
 		log_done(b);
 		progress_phase(b, PHASE_RETIRE);
-		if (retire_listed(b) != 0)
+		if (begin_retire_listed(b) != 0)
 			log_info("rebuild_retire_later",
 			    LOG_STR("filter", b->filter->name),
 			    LOG_STR("error", b->err.text));
@@ -585,7 +456,7 @@ build_retire_only(const struct build_job *job)
 	int rc;
 
 	init(b, job);
-	rc = calls_ready(b) == 0 ? retire_listed(b) : -1;
+	rc = calls_ready(b) == 0 ? begin_retire_listed(b) : -1;
 	if (rc != 0)
 		log_info("rebuild_retire_later",
 		    LOG_STR("filter", b->filter->name),

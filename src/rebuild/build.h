@@ -108,6 +108,17 @@ int build_sleep(struct build *b, uint64_t ns)
 /* To be called often: cancels, renews the lock, shows progress. */
 int build_tick(struct build *b) __attribute__((warn_unused_result));
 
+/* The epoch changed by our doing: tells whoever asked to know. */
+void build_changed(struct build *b);
+
+/* begin.c */
+int begin_all(struct build *b) __attribute__((warn_unused_result));
+/* Retires or aborts a generation with all its shards. */
+int begin_retire(struct build *b, const char *name, const char *token,
+    uint32_t shards) __attribute__((warn_unused_result));
+/* All that meta lists as retiring. */
+int begin_retire_listed(struct build *b) __attribute__((warn_unused_result));
+
 /* progress.c */
 void progress_phase(struct build *b, enum rebuild_phase phase);
 void progress_show(struct build *b);
