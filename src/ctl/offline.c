@@ -131,8 +131,9 @@ plan(const struct ctl *ctl, uint64_t capacity, double rate)
 	format_count(count, sizeof(count), (double)capacity);
 	format_bytes(size, sizeof(size), (double)bytes);
 	printf("capacity    %s elements\nerror rate  %g\n", count, rate);
-	format_count(count, sizeof(count), (double)bits);
-	printf("bits (m)    %s\nhashes (k)  %" PRIu32 "\n", count, g.hashes);
+	/* DESIGN.md, Sizing: the m before any rounding up. */
+	printf("bits (m)    %.0f\nhashes (k)  %" PRIu32 "\n",
+	    floor(-(double)capacity * log(rate) / (M_LN2 * M_LN2)), g.hashes);
 	printf(
 	    "shards      %" PRIu32 " of %" PRIu64 " bits\n", g.shards, g.bits);
 	printf("bytes       %" PRIu64 " (%s) in Redis, the same again while a\n"

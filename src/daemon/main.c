@@ -12,6 +12,7 @@
 
 #include "config/settings.h"
 #include "core/err.h"
+#include "core/log.h"
 #include "daemon/run.h"
 
 #define EXIT_USAGE 2
@@ -71,9 +72,23 @@ dump(const struct settings *settings)
 	return bad ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+/* The log is one event a line from its first line on: remarks are events too. */
+static void
+log_remarks(const struct settings_report *report)
+{
+	size_t n;
+
+	for (n = 0; n < report->count; n++)
+		log_warn("config_remark",
+		    LOG_INT("line", report->items[n].line),
+		    LOG_INT("column", report->items[n].column),
+		    LOG_STR("remark", report->items[n].text));
+}
+
 /* Takes the reference settings. */
 static int
-run(struct settings *settings, enum action action, const char *filter)
+run(struct settings *settings, const struct settings_report *report,
+    enum action action, const char *filter)
 {
 	struct run r;
 	struct err err;
@@ -82,10 +97,10 @@ run(struct settings *settings, enum action action, const char *filter)
 	if (run_init(&r, settings, &err) != 0) {
 		fprintf(stderr, "bloomgate: %s\n", err.text);
 		status = EXIT_FAILURE;
-	} else if (action == ACTION_BUILD) {
-		status = build_once(&r, filter);
 	} else {
-		status = run_serve(&r);
+		log_remarks(report);
+		status = action == ACTION_BUILD ? build_once(&r, filter)
+						: run_serve(&r);
 	}
 	run_fini(&r);
 	return status;
@@ -99,16 +114,18 @@ act(const char *path, enum action action, const char *filter)
 	int status;
 
 	settings = settings_load(path, &report);
-	print_report(path, &report);
-	settings_report_fini(&report);
-	if (settings == NULL)
-		return EXIT_FAILURE;
-	if (action == ACTION_TEST || action == ACTION_DUMP) {
+	if (settings == NULL || action == ACTION_TEST)
+		print_report(path, &report);
+	if (settings == NULL) {
+		status = EXIT_FAILURE;
+	} else if (action == ACTION_TEST || action == ACTION_DUMP) {
 		status = action == ACTION_DUMP ? dump(settings) : EXIT_SUCCESS;
 		settings_unref(settings);
-		return status;
+	} else {
+		status = run(settings, &report, action, filter);
 	}
-	return run(settings, action, filter);
+	settings_report_fini(&report);
+	return status;
 }
 
 int
