@@ -95,8 +95,9 @@ report_metrics(struct tracked *t)
 	    filter_ready(t->filter, t->view, filter_version(t->filter),
 		clock_boot_ns()));
 	set(t, METRIC_FILTER_SUSPECT, t->view->state == FILTER_SUSPECT);
-	set(t, METRIC_FILTER_SIZE_BITS, (double)bits);
-	set(t, METRIC_FILTER_BITS_SET, g != NULL ? (double)g->bits_set : 0);
+	set(t, METRIC_FILTER_SIZE_BYTES,
+	    bits > 0 ? (double)geometry_total_bytes(&g->geometry) : 0);
+	set(t, METRIC_FILTER_POSITIONS_SET, g != NULL ? (double)g->bits_set : 0);
 	set(t, METRIC_FILTER_FILL_RATIO,
 	    bits > 0 ? (double)g->bits_set / (double)bits : 0);
 	set(t, METRIC_FILTER_ELEMENTS, g != NULL ? (double)g->elements : 0);

@@ -77,9 +77,9 @@ enum metric_dim {
 	    "1 while the filter may say absent.")                              \
 	X(FILTER_SUSPECT, "filter_suspect", GAUGE, FILTER, NONE,               \
 	    "1 while Redis is another run than the filter was built on.")      \
-	X(FILTER_SIZE_BITS, "filter_size_bits", GAUGE, FILTER, NONE,           \
-	    "Bits of the active generation.")                                  \
-	X(FILTER_BITS_SET, "filter_bits_set", GAUGE, FILTER, NONE,             \
+	X(FILTER_SIZE_BYTES, "filter_size_bytes", GAUGE, FILTER, NONE,         \
+	    "Bytes of the active generation's shards.")                        \
+	X(FILTER_POSITIONS_SET, "filter_positions_set", GAUGE, FILTER, NONE,   \
 	    "Bits set when the active generation was built.")                  \
 	X(FILTER_FILL_RATIO, "filter_fill_ratio", GAUGE, FILTER, NONE,         \
 	    "Share of bits set when the active generation was built.")         \

@@ -349,8 +349,12 @@ decide(struct session *s, struct slot *t)
 		return decide_read(s, t, c, argv, argc);
 	if (s->databases != 0 && learn_may(s, c))
 		return false;
-	if (c->effect == EFFECT_EXEC && argc == 1 && s->mode.multi_failed)
+	if (c->effect == EFFECT_EXEC && argc == 1 && s->mode.multi_failed) {
+		/* An EXEC or DISCARD on its way may have ended it already. */
+		if (s->mode.outstanding != 0)
+			return false;
 		return decide_failed_exec(s, t);
+	}
 	switch (ask_mode(s, c, argv, argc, t)) {
 	case MODE_WAIT:
 		return false;

@@ -5,9 +5,32 @@ split, adding and forwarded commands, cut at random bytes. A model of Redis and
 of the filter in a few lines says what each reply must be. FAULTS: A11, D3, D8.
 """
 
+import re
+
 from bg import resp
 
 NULL = resp.bulk("__NULL__")
+NO = b"(no)\r\n"  # a 0 of BF.EXISTS
+
+
+def allowed(want, got):
+    """Whether got is want, where an absent verdict may have become a maybe (a
+    check that took too long): never the other way round."""
+    if got == want:
+        return True
+    pattern = re.escape(want)
+    pattern = pattern.replace(re.escape(NULL), rb"(\$8\r\n__NULL__|\$-1)\r\n")
+    pattern = pattern.replace(re.escape(NO), rb":[01]\r\n")
+    return re.fullmatch(pattern, got, re.DOTALL) is not None
+
+
+def test_allowed_is_strict():
+    assert allowed(NULL, resp.NIL2) and allowed(NO, b":1\r\n")
+    assert allowed(resp.array(NULL, resp.bulk("a")), b"*2\r\n$-1\r\n$1\r\na\r\n")
+    for want, got in ((resp.NIL2, NULL), (b":1\r\n", b":0\r\n"),
+                      (resp.bulk("a"), NULL), (NULL, resp.bulk("x")),
+                      (resp.array(NULL, resp.NIL2), resp.array(NULL, NULL))):
+        assert not allowed(want, got), (want, got)
 
 
 class Model:
@@ -37,6 +60,9 @@ class Model:
         if one in self.values:
             return resp.bulk(self.values[one])
         return resp.NIL2 if one in self.members else NULL
+
+    def known(self, one):
+        return resp.integer(1) if one in self.members else NO
 
     def command(self):
         """(request, reply) of one random command; moves the model on."""
@@ -108,14 +134,12 @@ class Model:
 
     def do_bf_exists(self):
         one = self.some()
-        return resp.encode("BF.EXISTS", "user", one), resp.integer(
-            one in self.members
-        )
+        return resp.encode("BF.EXISTS", "user", one), self.known(one)
 
     def do_mexists(self):
         ids = [self.some() for _ in range(self.rng.randrange(1, 5))]
         return resp.encode("BF.MEXISTS", "user", *ids), resp.array(
-            *[resp.integer(one in self.members) for one in ids]
+            *[self.known(one) for one in ids]
         )
 
     def do_del(self):
@@ -160,13 +184,13 @@ def test_random_pipelines(redis, bloomgate, make_filter, ids_file, rng, counts):
     redis.value("SET", "plain", "constant")
     gate = bloomgate(redis, tcp=True, filters=[
         make_filter(ids_file(["x"]), capacity=1000000)
-    ])
+    ]).warm()
     total = counts(10000, full=50000, small=1500)
     sessions = [
         (gate.client(tcp=i % 2 == 0, seconds=30), Model(rng, "s%d" % i))
         for i in range(8)
     ]
-    done = 0
+    done = absent = maybe = 0
     while done < total:
         # Each session's pipeline is on its way before the first is read.
         waiting = []
@@ -189,7 +213,9 @@ def test_random_pipelines(redis, bloomgate, make_filter, ids_file, rng, counts):
         for client, model, pairs, _ in waiting:
             for index, (request, want) in enumerate(pairs):
                 got = client.read()
-                assert got == want, (
+                absent += want.count(NULL)
+                maybe += want.count(NULL) - got.count(NULL)
+                assert allowed(want, got), (
                     "%s, pipeline %d, command %d: %r" % (
                         model.name, done, index, request[:200]),
                     [r[:80] for r, _ in pairs], got[:200], want[:200],
@@ -198,6 +224,8 @@ def test_random_pipelines(redis, bloomgate, make_filter, ids_file, rng, counts):
             done += 1
     for client, model in sessions:
         client.close()
+    print("%d of %d absents became maybe" % (maybe, absent))
+    assert maybe < absent / 2
     for name in ("absent", "maybe"):
         assert gate.metric("filter_lookups_total", result=name) > total / 10
     assert gate.metric("filter_adds_total", source="command") > 0
@@ -213,7 +241,7 @@ def test_the_model_agrees_with_redis(redis, rng):
     with redis.client() as client:
         while asked < 500:
             request, want = model.command()
-            if b"BF." in request[:20] or NULL in want:
+            if b"BF." in request[:20] or NULL in want:  # not Redis's own
                 continue
             client.send(request)
             assert client.read() == want, request

@@ -102,16 +102,23 @@ def test_one_million_requests_in_one_pipeline(
     before = gate.child.rss_bytes()
     some = resp.encode("GET", "plain") + resp.encode("GET", "user:none")
     some += resp.encode("PING") + resp.encode("EXISTS", "user:a", "plain")
-    want = [resp.bulk("v"), resp.bulk("__NULL__"), resp.PONG, resp.integer(1)]
+    null = resp.bulk("__NULL__")
+    want = [{resp.bulk("v")}, {null, resp.NIL2}, {resp.PONG}, {resp.integer(1)}]
     with gate.client(seconds=120) as client:
         left = total
         reader = threading.Thread(
             target=send_slowly, args=(client, some * 1000, left // 4000)
         )
         reader.start()
+        nulls = 0
         for index in range(left):
-            assert client.read() == want[index % 4], index
+            reply = client.read()
+            assert reply in want[index % 4], index
+            nulls += reply == null
         reader.join()
+    # Checks that wait more than 100 ms are maybe; most do not.
+    print("%d of %d answered here" % (nulls, total / 4))
+    assert nulls > total / 16
     peak = gate.child.rss_bytes("VmHWM")
     assert peak < before + (64 << 20), "%d MiB" % ((peak - before) / MIB)
 

@@ -42,7 +42,6 @@ STAYS = [
     ["EXISTS user:1", "MGET user:1 k"],
     ["BF.EXISTS user 1", "BF.ADD user 1"],
     ["TIME"],
-    ["XADD s * a b", "XREAD COUNT 1 STREAMS s 0"],
 ]
 # What makes a session forward-only until it closes.
 LEAVES = [
@@ -237,15 +236,16 @@ def test_multi_with_reply_skip(gate):
     with gate.client() as client:
         client.send(
             resp.encode("MULTI") + resp.encode("CLIENT", "REPLY", "SKIP") + GET
-            + resp.encode("EXEC") + resp.encode("ECHO", "end")
+            + resp.encode("EXEC") + resp.encode("ECHO", "swallowed")
         )
-        want = b"+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n" + resp.NIL2 + resp.bulk("end")
+        want = b"+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n" + resp.NIL2
         got = bytearray()
         while len(got) < len(want):
             data = client.sock.recv(4096)
             assert data, bytes(got)
             got += data
         assert bytes(got) == want
+        assert client.call("ECHO", "next") == resp.bulk("next")
 
 
 def test_monitor(gate, redis):

@@ -237,6 +237,23 @@ class Bloomgate:
                 total += value
         return total
 
+    def warm(self):
+        """Until absent ids are answered without asking Redis: the first
+        question about a user's rights is then answered."""
+        key = self.config["filters"][0]["keys"][0]
+        key = key.replace("{{", "\0").replace("}}", "\1")
+        key = re.sub(r"\{[a-z]+\*?\}", "warm", key)
+        key = key.replace("\0", "{").replace("\1", "}")
+        with self.client() as client:
+
+            def local():
+                before = self.metric("commands_total", source="filter")
+                client.call("GET", key)
+                return self.metric("commands_total", source="filter") > before
+
+            wait.until(local, 10, "absent ids are answered locally")
+        return self
+
     def ready_to_count(self):
         """Takes the descriptors that are open now as the normal ones."""
         self.baseline = self.child.descriptors()
