@@ -301,9 +301,13 @@ ask_mode(struct session *s, const struct command *c, const struct slice *argv,
 {
 	struct metrics *m = s->worker->metrics;
 	enum mode_level before = s->mode.level;
+	bool stateful = s->mode.stateful;
 	enum mode_wish wish = mode_request(
 	    &s->mode, c, argv, argc, !s->request.detached, &t->change);
 
+	/* Unknown only as long as the table is: no state that could be lost. */
+	if (c->effect == EFFECT_UNKNOWN && !s->worker->commands_known)
+		s->mode.stateful = stateful;
 	if (s->mode.level != before) {
 		metric_sub(m, METRIC_CLIENT_CONNECTIONS, before, 0, 1);
 		metric_add(m, METRIC_CLIENT_CONNECTIONS, s->mode.level, 0, 1);

@@ -133,6 +133,13 @@ learn_key(struct learning *l, size_t index, unsigned db)
 		l->slot->pending++;
 }
 
+/* MOVE and COPY write to a database that they name. */
+static bool
+leaves_database(const struct command *c)
+{
+	return strcmp(c->name, "move") == 0 || strcmp(c->name, "copy") == 0;
+}
+
 static void
 on_key(size_t index, void *arg)
 {
@@ -150,11 +157,11 @@ on_key(size_t index, void *arg)
 			    "learn; send it in smaller parts");
 		return;
 	}
-	if (s->mode.level != MODE_OPAQUE) {
+	if (s->mode.level != MODE_OPAQUE && !leaves_database(l->command)) {
 		learn_key(l, index, s->mode.db);
 		return;
 	}
-	/* Nobody knows an opaque session's database: all that it could be. */
+	/* All databases that it could be: an opaque session's is not known. */
 	for (i = 0; i < settings->filter_count; i++) {
 		for (before = 0; before < i; before++)
 			if (settings->filters[before].db ==

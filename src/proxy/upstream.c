@@ -14,6 +14,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -373,7 +374,39 @@ upstream_need(struct session *s)
 		arm_timer(s, 0);
 }
 
-/* The first call starts to connect; later ones are its timeout. */
+/*
+ * response-timeout counts while the oldest request waits, whose every byte is
+ * sent; what blocks by its nature and what the client does not read are not
+ * Redis's doing.
+ */
+static void
+update_deadline(struct session *s)
+{
+	uint64_t ms = s->worker->settings->response_timeout_ms;
+	const struct slot *t = TAILQ_FIRST(&s->slots);
+
+	if (ms == 0)
+		return;
+	if (t == NULL || t == s->cursor || t->state != SLOT_SENT ||
+	    t->blocking || t == s->stream_slot || !s->up_reading)
+		evtimer_del(&s->up_timer);
+	else if (!evtimer_pending(&s->up_timer, NULL))
+		arm_timer(s, ms);
+}
+
+/* A late reply must find nobody: the connection goes. */
+static void
+on_late(struct session *s)
+{
+	struct pollfd p = {.fd = s->up_fd, .events = POLLIN};
+
+	/* It was us who were late where bytes wait to be read. */
+	if (poll(&p, 1, 0) == 0)
+		upstream_lost(s, "did not answer in time");
+}
+
+/* The first call starts to connect; later ones are its timeout, and once the
+ * connection is open that of its replies. */
 static void
 on_up_timer(evutil_socket_t fd, short what, void *arg)
 {
@@ -384,7 +417,9 @@ on_up_timer(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	session_enter(s);
-	if (s->up_fd >= 0)
+	if (s->upstream == UPSTREAM_OPEN)
+		on_late(s);
+	else if (s->up_fd >= 0)
 		fail_connect(s, ETIMEDOUT);
 	else if (a->kind == ADDRESS_UNIX)
 		connect_unix(s);
@@ -427,6 +462,7 @@ upstream_update(struct session *s)
 	set_event(&s->up_read_event, &s->up_reading,
 	    buf_len(&s->out) < s->worker->output_pause);
 	set_event(&s->up_write_event, &s->up_writing, buf_len(&s->up_out) != 0);
+	update_deadline(s);
 	/* The client's end of input is Redis's to see where nobody counts
 	 * replies. Asked again and again it does nothing new. */
 	if (s->mode.level == MODE_OPAQUE && buf_len(&s->up_out) == 0 &&
@@ -449,6 +485,7 @@ on_up_read(evutil_socket_t fd, short what, void *arg)
 	    w->output_pause < SCRATCH_BYTES ? w->output_pause : SCRATCH_BYTES,
 	    0);
 	if (n > 0) {
+		evtimer_del(&s->up_timer); /* what comes next counts anew */
 		answer_feed(s, w->scratch, (size_t)n);
 	} else if (n == 0) {
 		upstream_lost(s, "connection lost");

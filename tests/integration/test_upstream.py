@@ -42,7 +42,10 @@ def test_down_from_the_start(redis_server, bloomgate, make_filter, ids_file):
         redis.start()
         recovered(client)
         gate.wait_state("serving")
-        assert client.call("GET", "user:x") == resp.bulk("__NULL__")
+        wait.until(
+            lambda: client.call("GET", "user:x") == resp.bulk("__NULL__"),
+            5, "the session is answered locally",
+        )
 
 
 def test_one_error_each_in_order(redis, gate):
