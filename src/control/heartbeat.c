@@ -182,12 +182,13 @@ log_persisted(struct tracked *t, const struct redisReply *reply)
 		    LOG_STR("filter", t->filter->name), LOG_INT("keys", n));
 }
 
-/* {1, epoch, seq, time, run-id, lost, persisted}: true when it is that. */
+/* {1, epoch, seq, time, run-id, lost, persisted, lock-until}: true when it is
+ * that. */
 static bool
 heartbeat_valid(const struct redisReply *reply)
 {
 	return link_reply_type(reply) == LINK_ARRAY &&
-	    link_reply_count(reply) >= 7 &&
+	    link_reply_count(reply) >= 8 &&
 	    link_reply_integer(link_reply_at(reply, 0)) == 1;
 }
 
@@ -237,6 +238,7 @@ on_heartbeat(struct link *l, const struct redisReply *reply, void *arg)
 	}
 	t->redis_us = reply_number(link_reply_at(reply, 3));
 	t->redis_us_at_ns = t->sent_ns;
+	t->lock_until_us = reply_number(link_reply_at(reply, 7));
 	log_persisted(t, reply);
 	if (t->wrote_peer) {
 		t->peer_known = true;

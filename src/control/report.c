@@ -97,7 +97,8 @@ report_metrics(struct tracked *t)
 	set(t, METRIC_FILTER_SUSPECT, t->view->state == FILTER_SUSPECT);
 	set(t, METRIC_FILTER_SIZE_BYTES,
 	    bits > 0 ? (double)geometry_total_bytes(&g->geometry) : 0);
-	set(t, METRIC_FILTER_POSITIONS_SET, g != NULL ? (double)g->bits_set : 0);
+	set(t, METRIC_FILTER_POSITIONS_SET,
+	    g != NULL ? (double)g->bits_set : 0);
 	set(t, METRIC_FILTER_FILL_RATIO,
 	    bits > 0 ? (double)g->bits_set / (double)bits : 0);
 	set(t, METRIC_FILTER_ELEMENTS, g != NULL ? (double)g->elements : 0);
@@ -105,6 +106,18 @@ report_metrics(struct tracked *t)
 	set(t, METRIC_FILTER_CARRIED, g != NULL && g->carried);
 }
 
+/* Another builder holds the lock. */
+static bool
+locked(const struct tracked *t)
+{
+	int64_t now_us = t->redis_us +
+	    (int64_t)((clock_boot_ns() - t->redis_us_at_ns) / 1000);
+
+	return t->lock_until_us > now_us;
+}
+
+/* MISSING and the like; or a builder died and left its generation open: somebody
+ * else takes over. */
 static const char *
 wish_of(const struct tracked *t)
 {
@@ -116,19 +129,9 @@ wish_of(const struct tracked *t)
 	case FILTER_LOST:
 		return "lost";
 	default:
-		return NULL;
+		return t->view->meta.building >= 0 && !locked(t) ? "abandoned"
+								 : NULL;
 	}
-}
-
-/* Another builder holds the lock. */
-static bool
-locked(const struct tracked *t)
-{
-	int64_t now_us = t->redis_us +
-	    (int64_t)((clock_boot_ns() - t->redis_us_at_ns) / 1000);
-
-	return t->view->meta.lock[0] != '\0' &&
-	    t->view->meta.lock_until_us > now_us;
 }
 
 /*

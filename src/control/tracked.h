@@ -83,6 +83,7 @@ struct tracked {
 	/* Redis TIME as of the last heartbeat; 0 before the first on a link */
 	int64_t redis_us;
 	uint64_t redis_us_at_ns; /* when that heartbeat was sent */
+	int64_t lock_until_us;   /* of the builder's lock as of then; 0 free */
 	/* what our peer field says, once Redis confirmed it */
 	char peer_epoch[EPOCH_TEXT_MAX];
 	bool peer_known;

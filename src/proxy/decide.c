@@ -196,6 +196,7 @@ decide_read(struct session *s, struct slot *t, const struct command *c,
 	struct worker *w = s->worker;
 	const uint8_t *base = session_request_base(s, t);
 	uint8_t scratch[ELEMENT_MAX];
+	enum permission permission;
 	struct pattern_match m;
 	size_t i;
 
@@ -212,9 +213,11 @@ decide_read(struct session *s, struct slot *t, const struct command *c,
 	 * could not be split; that is rare enough to be Redis's. */
 	if (s->request.is_inline && c->covered != COVERED_GET)
 		return is_ready(t);
+	permission = permission_of(w->permissions, &s->mode);
+	if (permission == PERMISSION_ASKING)
+		return false;
 	t->covered = c->covered;
-	t->permitted = permission_of(w->permissions, &s->mode) ==
-	    PERMISSION_ALL;
+	t->permitted = permission == PERMISSION_ALL;
 	t->key_count = argc - 1;
 	t->keys = mem_zalloc(t->key_count, sizeof(*t->keys));
 	t->state = SLOT_PENDING;

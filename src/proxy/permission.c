@@ -170,6 +170,8 @@ on_user(struct link *link, const struct redisReply *reply, void *arg)
 			"give bloomgate's own user +acl|getuser, or set "
 			"permission: trust"));
 	}
+	if (e != NULL && strcmp(e->user, "default") == 0)
+		p->worker->default_closed = e->known && !e->nopass;
 	worker_pump_all(p->worker);
 	free(q->user);
 	free(q);

@@ -324,6 +324,9 @@ parse_one(struct session *s)
 	size_t available = buf_len(&s->in) - s->parsed;
 	struct slot *t;
 
+	/* Redis asks strangers to be brief, and so do we (FAULTS, A14). */
+	request_set_unauthenticated(
+	    &s->request, s->mode.user == NULL && s->worker->default_closed);
 	switch (request_parse(
 	    &s->request, buf_head(&s->in) + s->parsed, available)) {
 	case PARSE_MORE:

@@ -51,8 +51,9 @@ struct worker {
 	bool commands_known;    /* the table is the upstream's */
 	bool commands_refused;  /* the upstream would not tell */
 	struct event *patience; /* the end of waiting for the command table */
-	bool upstream_failed;   /* patience is over and the table not known */
-	size_t checks;          /* remote checks out */
+	bool default_closed;  /* sessions must authenticate; as far as known */
+	bool upstream_failed; /* patience is over and the table not known */
+	size_t checks;        /* remote checks out */
 	struct store *stores;
 	size_t store_count;
 	struct adder **adders; /* one a filter */

@@ -227,7 +227,7 @@ on_auth(struct link *l, const struct redisReply *reply, void *arg)
 			    "password file");
 	} else if (starts_with(reply, "ERR AUTH <password> called without") ||
 	    starts_with(reply, "ERR Client sent AUTH, but no password")) {
-		log_warn("redis-no-password", LOG_STR("purpose", l->o.purpose),
+		log_warn("redis_no_password", LOG_STR("purpose", l->o.purpose),
 		    LOG_STR("address", l->o.endpoint->address.text));
 		send_rest(l);
 	} else {

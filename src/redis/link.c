@@ -96,7 +96,7 @@ log_down(struct link *l)
 	if (strcmp(l->reason, l->logged) == 0)
 		return;
 	memcpy(l->logged, l->reason, sizeof(l->logged));
-	log_warn("redis-down", LOG_STR("purpose", l->o.purpose),
+	log_warn("redis_down", LOG_STR("purpose", l->o.purpose),
 	    LOG_STR("address", l->o.endpoint->address.text),
 	    LOG_STR("reason", l->reason));
 }
@@ -324,7 +324,7 @@ link_up(struct link *l)
 	l->logged[0] = '\0';
 	memcpy(l->run_id, l->handshake.run_id, sizeof(l->run_id));
 	handshake_fini(l);
-	log_info("redis-up", LOG_STR("purpose", l->o.purpose),
+	log_info("redis_up", LOG_STR("purpose", l->o.purpose),
 	    LOG_STR("address", l->o.endpoint->address.text),
 	    LOG_STR("run-id", l->run_id));
 	if (l->o.on_up != NULL)

@@ -88,7 +88,8 @@
  * heartbeat  KEYS META, peers, shard... (at most 16)
  *	      ARGV CHANNEL, PEER (field name), VALUE ("" writes nothing, "-" removes
  *	      the field), LEASE, then for each shard: NAME, TAG, TAG-OFFSET
- *	      {1, epoch ("" without meta), seq, time us, run-id, lost, persisted}:
+ *	      {1, epoch ("" without meta), seq, time us, run-id, lost, persisted,
+ *	      lock-until ("" when free)}:
  *	      lost: generations newly marked lost (epoch then changed); persisted:
  *	      keys whose TTL was taken away. VALUE begins with the decimal us until
  *	      which it holds ("UNTIL EPOCH TAG RUN-ID"); fields past theirs go.

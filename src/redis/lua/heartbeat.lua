@@ -4,7 +4,8 @@
 -- a full Redis takes it, and then the rest.
 local meta, peers, channel, peer, value = KEYS[1], KEYS[2], ARGV[1], ARGV[2],
     ARGV[3]
-local known = call('HMGET', meta, 'epoch', 'seq', 'run-id', 'retiring')
+local known = call('HMGET', meta, 'epoch', 'seq', 'run-id', 'retiring',
+    'lock-until')
 local epoch, seq = known[1], known[2] or '0'
 local exists = epoch or call('EXISTS', meta) == 1
 local now = clock()
@@ -70,4 +71,5 @@ end
 if #change > 0 then
 	announce(channel, epoch, seq)
 end
-return {1, epoch or '', seq, text(now), known[3] or '', #lost_names, persisted}
+return {1, epoch or '', seq, text(now), known[3] or '', #lost_names, persisted,
+    known[5] or ''}
