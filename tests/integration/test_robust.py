@@ -42,7 +42,9 @@ def gate(redis, bloomgate, make_filter, ids_file):
 def alive(gate):
     with gate.client() as client:
         assert client.call("PING") == resp.PONG
-        assert client.call("GET", "user:none") == NULL
+        wait.until(
+            lambda: client.call("GET", "user:none") == NULL, 10, "absent is said"
+        )
 
 
 def test_client_gone_at_every_byte(gate, counts):
