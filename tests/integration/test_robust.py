@@ -42,9 +42,8 @@ def gate(redis, bloomgate, make_filter, ids_file):
 def alive(gate):
     with gate.client() as client:
         assert client.call("PING") == resp.PONG
-        # After a restart of Redis nothing is absent until the rebuild is done.
         wait.until(
-            lambda: client.call("GET", "user:none") == NULL, 40, "an absent id"
+            lambda: client.call("GET", "user:none") == NULL, 10, "absent is said"
         )
 
 
