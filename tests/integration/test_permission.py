@@ -124,8 +124,14 @@ def test_bf_commands_need_the_right(gate):
 
 def test_bf_unauthenticated(redis_server, bloomgate, make_filter, ids_file, folder):
     redis = redis_server()
-    gate = bloomgate(redis, filters=[make_filter(ids_file(["1"]))])
+    gate = bloomgate(
+        redis, filters=[make_filter(ids_file(["1"]))], **{"permission-ttl": "1s"}
+    )
     assert redis.value("ACL", "SETUSER", "default", "resetpass", ">pw") == "OK"
+    # What was known before holds for permission-ttl.
+    wait.until(
+        lambda: gate.call("BF.EXISTS", "user", "1").startswith(b"-NOAUTH"), 20, "NOAUTH"
+    )
     with gate.client() as client:
         for words in (["BF.ADD", "user", "x"], ["BF.EXISTS", "user", "1"],
                       ["BF.MADD", "user", "x"], ["BF.MEXISTS", "user", "1"]):

@@ -5,8 +5,10 @@ Redis answers, text and closing included, after the replies to what came before.
 FAULTS: A1-A9, A11, A13-A17, E7. Each case goes to Redis itself too.
 """
 
+import os
+
 import pytest
-from bg import resp
+from bg import resp, wait
 
 PING = resp.encode("PING")
 GET = resp.encode("GET", "user:none")
@@ -255,10 +257,19 @@ def test_quit(pair):
     assert redis.value("EXISTS", "user:q") == 0
 
 
-def test_unauthenticated_limits(redis_server, bloomgate):
+def test_unauthenticated_limits(redis_server, bloomgate, folder):
     """FAULTS A14: Redis's own limits before AUTH hold through bloomgate."""
     redis = redis_server(tcp=True, requirepass="secret")
-    gate = bloomgate(redis, tcp=True)
+    secret = os.path.join(folder, "secret")
+    with open(secret, "w") as out:
+        out.write("secret\n")
+    gate = bloomgate(redis, tcp=True, upstream={"password-file": secret}, serving=False)
+    # The worker's own connection is up, and has had time to ask about the user.
+    wait.until(
+        lambda: any(e["purpose"] == "upstream" for e in gate.events("redis_up")),
+        10, "the worker's connection",
+    )
+    assert gate.call("PING").startswith(b"-NOAUTH")
     for data in (b"*11\r\n$4\r\nPING\r\n", b"*1\r\n$17000\r\n"):
         want = transcript(redis.address, data, closes=True)
         assert b"unauthenticated" in want
