@@ -17,7 +17,7 @@ CTL = os.path.join(os.path.dirname(PROGRAM), "bloomgatectl")
 TROUBLE = re.compile(r"Sanitizer|runtime error|Assertion|check failed|panic")
 PLAIN = re.compile(r"^[A-Za-z0-9_./%]([A-Za-z0-9_./%:-]*[A-Za-z0-9_./%-])?$")
 SANITIZERS = {
-    "ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:allocator_may_return_null=1",
+    "ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",
     "TSAN_OPTIONS": "second_deadlock_stack=1:exitcode=66",
 }
