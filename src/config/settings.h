@@ -216,8 +216,8 @@ char *settings_dump(const struct settings *s);
  * "listen, filter user: db"; NULL when there are none. Filters are compared by
  * name. Returned; freed with free().
  */
-char *settings_restart(const struct settings *running,
-    const struct settings *next);
+char *settings_restart(
+    const struct settings *running, const struct settings *next);
 
 /* The Redis that holds the filters: store, or the upstream when it is empty. */
 const struct endpoint *settings_store(const struct settings *s);

@@ -57,6 +57,8 @@ on_up(struct link *l, void *arg)
 		if (c->tracked[i].group == g)
 			tracked_link_up(&c->tracked[i]);
 	}
+	if (!c->stopping)
+		probe_start(g);
 }
 
 static void

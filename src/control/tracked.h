@@ -131,6 +131,9 @@ void tracked_alive(struct tracked *t);
 void tracked_reread(struct tracked *t);
 void tracked_idle(struct tracked *t);
 
+/* probe.c: what bloomgate's own user may not do, as log lines. */
+void probe_start(struct control_group *g);
+
 /* report.c: logs, metrics, wishes. */
 void report_state(struct tracked *t);
 void report_metrics(struct tracked *t);

@@ -9,22 +9,20 @@
  */
 #include "config.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/queue.h>
 
-#include "core/buf.h"
 #include "core/check.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/mem.h"
 #include "proxy/add.h"
+#include "proxy/add_call.h"
 #include "redis/script.h"
 
-#define POSITIONS_MAX 700 /* a call; DESIGN.md, Scripts */
-#define BATCHES_MAX   16 /* out at once: bounds what Redis is asked at a time */
-#define RETRY_MS      20
+#define BATCHES_MAX 16 /* out at once: bounds what Redis is asked at a time */
+#define RETRY_MS    20
 
 struct addition {
 	STAILQ_ENTRY(addition) next;
@@ -53,14 +51,6 @@ struct batch {
 	struct adder *adder;
 	struct additions members;
 	uint64_t sent_ns;
-};
-
-/* The call being built; everything in it is borrowed or lies in text. */
-struct call {
-	struct slice *argv;
-	size_t argc, cap;
-	struct buf
-	    text; /* numbers and names; offsets are resolved at the end */
 };
 
 static void flush(struct adder *a);
@@ -204,201 +194,27 @@ current_view(struct adder *a)
 	return view_ref(a->newer);
 }
 
-static bool
-takes_adds(const struct generation *g)
-{
-	return g->state != GENERATION_MAKING;
-}
-
-static void
-put(struct call *c, struct slice s)
-{
-	if (c->argc == c->cap) {
-		c->cap = c->cap != 0 ? c->cap * 2 : 256;
-		c->argv = mem_realloc(c->argv, c->cap * sizeof(*c->argv));
-	}
-	c->argv[c->argc++] = s;
-}
-
 /*
- * Text that the call keeps: data is NULL until resolve, len holds the length and
- * the bytes follow each other in c->text.
+ * Moves waiting elements into the batch as long as they fit one call. Those that
+ * cannot be in the filter at all fail here.
  */
 static void
-put_text(struct call *c, const char *s, size_t len)
+fill(struct adder *a, struct batch *b, struct add_call *call)
 {
-	check(buf_append(&c->text, s, len) == 0);
-	put(c, slice_of(NULL, len));
-}
-
-static void
-put_number(struct call *c, uint64_t v)
-{
-	char text[24];
-
-	put_text(c, text, (size_t)snprintf(text, sizeof(text), "%" PRIu64, v));
-}
-
-static void
-resolve(struct call *c)
-{
-	const uint8_t *at = buf_head(&c->text);
-	size_t i;
-
-	for (i = 0; i < c->argc; i++) {
-		if (c->argv[i].data == NULL && c->argv[i].len != 0) {
-			c->argv[i].data = at;
-			at += c->argv[i].len;
-		}
-	}
-}
-
-/* A shard that the call touches. */
-struct touched {
-	uint8_t generation; /* index in meta */
-	uint32_t shard;
-};
-
-struct touched_list {
-	struct touched items[POSITIONS_MAX];
-	size_t count;
-};
-
-/* 1-based index of the shard among the touched, added when new. */
-static size_t
-touch(struct touched_list *t, uint8_t generation, uint32_t shard)
-{
-	size_t i;
-
-	for (i = 0; i < t->count; i++)
-		if (t->items[i].generation == generation &&
-		    t->items[i].shard == shard)
-			return i + 1;
-	check(t->count < POSITIONS_MAX);
-	t->items[t->count++] = (struct touched){
-	    .generation = generation, .shard = shard};
-	return t->count;
-}
-
-/*
- * The positions of one element in every generation that takes adds. Returns how
- * many positions they are, or -1 when one of them cannot be computed: *error
- * says why.
- */
-static int
-locate(const struct filter *f, const struct meta *m, const struct addition *d,
-    struct positions *out, const char **error)
-{
-	int total = 0;
-	size_t g;
-
-	if (m->exists && m->layout != META_LAYOUT) {
-		*error = "the filter's data are of a layout that this version "
-			 "does not know";
-		return -1;
-	}
-	for (g = 0; g < m->generation_count; g++) {
-		const struct generation *gen = &m->generations[g];
-
-		out[g].count = 0;
-		if (!takes_adds(gen))
-			continue;
-		if (!filter_fits(f, gen)) {
-			*error = "a generation of the filter is of a kind or "
-				 "key that this bloomgate does not have";
-			return -1;
-		}
-		if (scheme_positions(&gen->geometry,
-			f->has_key ? &f->key : NULL,
-			slice_of(d->element, d->len), &out[g]) != 0) {
-			*error = "the id is not UTF-8, which the filter's "
-				 "scheme needs";
-			return -1;
-		}
-		total += (int)out[g].count;
-	}
-	return total;
-}
-
-/* Moves waiting elements into the batch as long as they fit one call; writes
- * their part of the arguments to elements. */
-static void
-fill(struct adder *a, const struct meta *m, struct batch *b,
-    struct call *elements, struct touched_list *touched, size_t *count)
-{
-	struct filter *f = a->worker->filters[a->index];
-	struct positions at[META_GENERATIONS_MAX];
 	struct addition *d;
-	int used = 0;
-	size_t g;
-	uint32_t i;
 
 	while ((d = STAILQ_FIRST(&a->waiting)) != NULL) {
 		const char *error = NULL;
-		int need = locate(f, m, d, at, &error);
-		size_t refs = 0;
+		enum add_fit fit = add_call_take(
+		    call, slice_of(d->element, d->len), &error);
 
-		if (need < 0) {
-			STAILQ_REMOVE_HEAD(&a->waiting, next);
-			finish(a, d, -1, error);
-			continue;
-		}
-		if (*count != 0 &&
-		    (used + need > POSITIONS_MAX || *count >= 200))
+		if (fit == ADD_FULL)
 			return;
-		used += need;
 		STAILQ_REMOVE_HEAD(&a->waiting, next);
-		STAILQ_INSERT_TAIL(&b->members, d, next);
-		++*count;
-		put(elements, slice_of(d->element, d->len));
-		for (g = 0; g < m->generation_count; g++)
-			refs += at[g].count != 0;
-		put_number(elements, refs);
-		for (g = 0; g < m->generation_count; g++) {
-			if (at[g].count == 0)
-				continue;
-			put_number(
-			    elements, touch(touched, (uint8_t)g, at[g].shard));
-			put_number(elements, at[g].count);
-			for (i = 0; i < at[g].count; i++)
-				put_number(elements, at[g].bit[i]);
-		}
-	}
-}
-
-static void
-put_keys(struct call *c, const struct filter *f, const struct meta *m,
-    const struct touched_list *touched)
-{
-	char name[NAME_MAX_BYTES];
-	size_t i;
-
-	put_text(c, name, name_other(name, sizeof(name), f->redis_key, "meta"));
-	for (i = 0; i < touched->count; i++)
-		put_text(c, name,
-		    name_shard(name, sizeof(name), f->redis_key,
-			m->generations[touched->items[i].generation].name,
-			touched->items[i].shard));
-}
-
-static void
-put_shards(struct call *c, const struct filter *f, const struct meta *m,
-    const struct touched_list *touched)
-{
-	char name[NAME_MAX_BYTES];
-	size_t i;
-
-	put(c, slice_str(m->exists ? m->epoch : ""));
-	put_text(
-	    c, name, name_other(name, sizeof(name), f->redis_key, "events"));
-	put_number(c, touched->count);
-	for (i = 0; i < touched->count; i++) {
-		const struct generation *g =
-		    &m->generations[touched->items[i].generation];
-
-		put(c, slice_str(g->name));
-		put(c, slice_of(g->tag, TAG_BYTES));
-		put_number(c, geometry_tag_offset(&g->geometry));
+		if (fit == ADD_NEVER)
+			finish(a, d, -1, error);
+		else
+			STAILQ_INSERT_TAIL(&b->members, d, next);
 	}
 }
 
@@ -508,47 +324,30 @@ on_added(struct link *link, const struct redisReply *reply, void *arg)
 static bool
 send_batch(struct adder *a, struct link *link)
 {
-	struct filter *f = a->worker->filters[a->index];
 	struct view *view = current_view(a);
-	struct touched_list *touched = mem_alloc(sizeof(*touched));
-	struct call keys = {0}, elements = {0};
+	struct add_call *call = add_call_new(
+	    a->worker->filters[a->index], &view->meta);
 	struct batch *b = mem_zalloc(1, sizeof(*b));
-	size_t count = 0, nkeys, i;
+	const struct slice *argv;
+	size_t argc, nkeys;
 	bool sent = false;
 
-	touched->count = 0;
-	buf_init(&keys.text, SIZE_MAX / 4);
-	buf_init(&elements.text, SIZE_MAX / 4);
 	b->adder = a;
 	STAILQ_INIT(&b->members);
-	fill(a, &view->meta, b, &elements, touched, &count);
-	if (count == 0) {
-		free(b);
-		goto out;
+	fill(a, b, call);
+	if (!STAILQ_EMPTY(&b->members)) {
+		argv = add_call_argv(call, &argc, &nkeys);
+		b->sent_ns = clock_boot_ns();
+		sent = script_run(link, SCRIPT_ADD, ADD_TIMEOUT_MS, on_added, b,
+			   nkeys, argv, argc) == 0;
+		if (sent)
+			a->batches++;
+		else
+			requeue(b);
 	}
-	put_keys(&keys, f, &view->meta, touched);
-	nkeys = keys.argc;
-	put_shards(&keys, f, &view->meta, touched);
-	put_number(&keys, count);
-	resolve(&keys);
-	resolve(&elements);
-	for (i = 0; i < elements.argc; i++)
-		put(&keys, elements.argv[i]);
-	b->sent_ns = clock_boot_ns();
-	if (script_run(link, SCRIPT_ADD, ADD_TIMEOUT_MS, on_added, b, nkeys,
-		keys.argv, keys.argc) == 0) {
-		a->batches++;
-		sent = true;
-	} else {
-		requeue(b);
+	if (!sent)
 		free(b);
-	}
-out:
-	free(keys.argv);
-	free(elements.argv);
-	buf_fini(&keys.text);
-	buf_fini(&elements.text);
-	free(touched);
+	add_call_free(call);
 	view_unref(view);
 	return sent;
 }

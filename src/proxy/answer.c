@@ -18,67 +18,6 @@
 /* The longest reply that means "missing": $-1, or _ under RESP3. */
 #define NIL_MAX 5
 
-bool
-answer_absent_error(struct session *s, size_t filter, struct slice *text)
-{
-	const struct filter_settings *f = &s->worker->settings->filters[filter];
-
-	if (f->absent != SETTING_ABSENT_ERROR)
-		return false;
-	*text = slice_of(f->absent_text.data, f->absent_text.len);
-	return true;
-}
-
-void
-answer_put_absent(struct session *s, struct buf *b, size_t filter)
-{
-	const struct filter_settings *f = &s->worker->settings->filters[filter];
-
-	if (f->absent == SETTING_ABSENT_VALUE)
-		check(encode_bulk(b,
-			  slice_of(f->absent_text.data, f->absent_text.len)) ==
-		    0);
-	else
-		check(encode_nil(b, s->mode.proto) == 0);
-}
-
-/* The error of the first absent key whose filter answers with one. */
-static bool
-first_error(struct session *s, const struct slot *t, struct slice *text)
-{
-	size_t i;
-
-	for (i = 0; i < t->key_count; i++)
-		if (t->keys[i].verdict == KEY_ABSENT &&
-		    answer_absent_error(s, t->keys[i].filter, text))
-			return true;
-	return false;
-}
-
-void
-answer_absent(struct session *s, struct slot *t)
-{
-	struct slice text;
-	struct buf b;
-	size_t i;
-
-	buf_init(&b, SIZE_MAX / 4);
-	if (first_error(s, t, &text)) {
-		check(encode_error_slice(&b, text) == 0);
-	} else if (t->covered == COVERED_EXISTS) {
-		check(encode_integer(&b, 0) == 0);
-	} else {
-		if (t->covered == COVERED_MGET)
-			check(encode_array(&b, t->key_count) == 0);
-		for (i = 0; i < t->key_count; i++)
-			answer_put_absent(s, &b, t->keys[i].filter);
-	}
-	t->send = SEND_NOTHING;
-	t->source = SOURCE_FILTER;
-	slot_answer(t, &b);
-	buf_fini(&b);
-}
-
 static void
 put_buf(struct session *s, struct buf *b)
 {
@@ -178,6 +117,9 @@ complete(struct session *s, struct slot *t)
 	s->relayed = false;
 	s->stash_len = 0;
 	s->swallow = false;
+	/* response-timeout counts anew for the next. */
+	if (s->worker->settings->response_timeout_ms != 0)
+		evtimer_del(&s->up_timer);
 	if (!last || s->closed)
 		return;
 	metric_sub(s->worker->metrics, METRIC_UPSTREAM_IN_FLIGHT, 0, 0, 1);
@@ -279,7 +221,7 @@ feed_count(struct session *s, struct slot *t, const uint8_t *data, size_t len)
 	}
 	if (status != PARSE_READY)
 		return used;
-	if (s->reply.type == ':' && first_error(s, t, &text) &&
+	if (s->reply.type == ':' && answer_first_error(s, t, &text) &&
 	    s->reply.number <= (int64_t)(t->key_count - slot_absent_count(t))) {
 		put_error(s, text);
 		t->source = SOURCE_FILTER;
@@ -309,7 +251,7 @@ begin_elements(struct session *s, struct slot *t)
 	struct slice text;
 	struct buf b;
 
-	if (first_error(s, t, &text)) {
+	if (answer_first_error(s, t, &text)) {
 		put_error(s, text);
 		t->source = SOURCE_FILTER;
 		s->swallow = true;

@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +22,7 @@
 #include "proxy/listener.h"
 #include "proxy/permission.h"
 #include "proxy/session.h"
+#include "proxy/socket.h"
 
 #define BACKLOG      1024
 #define ACCEPTS_MAX  64  /* a turn, so that sessions get theirs */
@@ -79,21 +79,6 @@ describe(const struct sockaddr_storage *ss, socklen_t len, int fd, char *out,
 }
 
 static void
-set_options(struct worker *w, int fd, int family)
-{
-	int one = 1, idle = (int)(w->settings->tcp_keepalive_ms / 1000);
-
-	if (family == AF_UNIX)
-		return;
-	/* Best effort: a connection without them still serves. */
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	if (idle <= 0)
-		return;
-	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
-}
-
-static void
 admit(
     struct worker *w, int fd, const struct sockaddr_storage *ss, socklen_t len)
 {
@@ -120,7 +105,7 @@ admit(
 			"false"));
 		return;
 	}
-	set_options(w, fd, ss->ss_family);
+	socket_options(fd, ss->ss_family, w->settings->tcp_keepalive_ms);
 	describe(ss, len, fd, peer, sizeof(peer));
 	session_new(w, fd, peer);
 }

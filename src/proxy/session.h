@@ -3,12 +3,15 @@
  * One client connection and the upstream connection that belongs to it. The
  * files, by the way of a request:
  *
- *	session.c   life, the client's socket, the pump that moves slots along
+ *	session.c   life, and the pump that moves slots along
+ *	client.c    the client's socket
  *	decide.c    what a parsed request is, and what is to happen with it
  *	learn.c     writes: the elements to add before they are forwarded
  *	bf.c        BF.* of configured names
  *	forward.c   bytes to the upstream: raw, split, streamed
- *	upstream.c  the upstream's socket: connect, replay, loss
+ *	connect.c   an upstream connection: resolve, connect, replay
+ *	upstream.c  the upstream's socket, and its loss
+ *	absent.c    what an absent key is answered with
  *	answer.c    the upstream's replies: framed, merged, replaced, relayed
  *
  * The input buffer, from its head:
@@ -134,6 +137,16 @@ void session_pop(struct session *s);
 const uint8_t *session_request_base(
     const struct session *s, const struct slot *t);
 
+/* client.c */
+void client_init(struct session *s);
+/* Writes what it can; false when the session closed. */
+bool client_flush(struct session *s);
+void client_update(struct session *s);
+/* Adds or removes an event; *added is what it is now. */
+void session_set_event(struct event *e, bool *added, bool want);
+/* True while both directions have room for what a new request may cause. */
+bool session_has_room(const struct session *s);
+
 /* decide.c: decides t (HELD); false when it must go on being held. */
 bool decide(struct session *s, struct slot *t);
 /* What a request may not be kept whole for: true when it may stream. */
@@ -162,10 +175,23 @@ void forward_stream_release(struct session *s, const char *failure);
  * the request is answered as not executed. */
 void forward_stream_lost(struct session *s, const char *reason);
 
-/* upstream.c */
-void upstream_init(struct session *s);
+/* connect.c */
+/* Room for a whole request made anew, and the replay, above the pause. */
+#define UP_OUT_MAX (OUTPUT_PAUSE + 4 * WHOLE_MAX)
 /* Opens the connection if there is none. */
 void upstream_need(struct session *s);
+void upstream_opened(struct session *s);
+/* error: an errno. */
+void upstream_connect_failed(struct session *s, int error);
+void upstream_arm_timer(struct session *s, uint64_t ms);
+void upstream_on_timer(evutil_socket_t fd, short what, void *arg);
+
+/* upstream.c */
+void upstream_init(struct session *s);
+void upstream_on_read(evutil_socket_t fd, short what, void *arg);
+void upstream_on_write(evutil_socket_t fd, short what, void *arg);
+/* response-timeout is over. */
+void upstream_late(struct session *s);
 void upstream_flush(struct session *s);
 /* Reading pauses while the client's output is long. */
 void upstream_update(struct session *s);
@@ -180,11 +206,15 @@ upstream_has_room(const struct session *s)
 
 /* answer.c: len bytes came from the upstream. */
 void answer_feed(struct session *s, const uint8_t *data, size_t len);
+/* absent.c */
 /* Writes the reply of a covered read that is decided here alone. */
 void answer_absent(struct session *s, struct slot *t);
 /* One absent element or GET in the filter's way. */
 void answer_put_absent(struct session *s, struct buf *b, size_t filter);
 /* True (and the text) where the filter answers absent with an error. */
 bool answer_absent_error(struct session *s, size_t filter, struct slice *text);
+/* The error of the first absent key whose filter answers with one. */
+bool answer_first_error(
+    struct session *s, const struct slot *t, struct slice *text);
 
 #endif

@@ -4,6 +4,8 @@ Permission: bloomgate never widens what a session may see, and an unclear right
 means that Redis is asked. FAULTS: B1, C6, C7.
 """
 
+import os
+
 import pytest
 from bg import resp, wait
 
@@ -182,3 +184,30 @@ def test_secrets_are_tried_in_order(redis, bloomgate, make_filter, ids_file, fol
         upstream={"username": "gate", "password-file": secret},
     )
     assert gate.call("GET", "user:none") == NULL
+
+
+def test_missing_rules_are_named(redis_server, bloomgate, make_filter, ids_file, folder):
+    """The scripts' inner commands are probed for bloomgate's own user at start."""
+    redis = redis_server()
+    assert redis.value(
+        "ACL", "SETUSER", "gate", "on", ">pw", "~bloom:{user}:*", "&bloom:*", "+@all",
+        "-bitcount", "-publish",
+    ) == "OK"
+    secret = os.path.join(folder, "secret")
+    with open(secret, "w") as out:
+        out.write("pw\n")
+    gate = bloomgate(
+        redis, filters=[make_filter(ids_file(["1"]))], serving=False,
+        upstream={"username": "gate", "password-file": secret},
+    )
+    wait.until(lambda: len(gate.events("acl_missing")) == 2, 10, "two missing rules")
+    found = {event["command"]: event for event in gate.events("acl_missing")}
+    assert set(found) == {"bitcount", "publish"}
+    assert "ACL SETUSER gate +publish" in found["publish"]["remedy"]
+    # With the rules in place nothing is missing, and the filter comes to serve.
+    assert redis.value("ACL", "SETUSER", "gate", "+bitcount", "+publish") == "OK"
+    gate.wait_state("serving", seconds=40)
+    gate.stop()
+    gate.start()
+    gate.wait_state("serving", seconds=40)
+    assert not gate.events("acl_missing")

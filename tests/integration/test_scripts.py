@@ -868,14 +868,14 @@ def test_wrong_type_of_meta_is_an_error_and_changes_nothing(f, redis):
 
 def test_heartbeat_reads_and_persists(f, redis):
     answer = f.heartbeat()
-    assert answer[:3] == [1, b"", b"0"] and answer[4:] == [b"", 0, 0]
+    assert answer[:3] == [1, b"", b"0"] and answer[4:] == [b"", 0, 0, b""]
     assert abs(int(answer[3]) / 1e6 - float(redis.value("TIME")[0])) < 5
     assert redis.value("KEYS", "*") == []
     name = f.build()
     for key in (META, f.shard(name, 0)):
         redis.value("EXPIRE", key, 1000)
     answer = f.heartbeat([(name, TAG)])
-    assert answer[1] == f.get("epoch") and answer[4:] == [RUN.encode(), 0, 2]
+    assert answer[1] == f.get("epoch") and answer[4:] == [RUN.encode(), 0, 2, b""]
     for key in (META, f.shard(name, 0)):
         assert redis.value("TTL", key) == -1
     assert f.heartbeat([(name, TAG)])[6] == 0

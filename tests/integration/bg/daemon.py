@@ -147,11 +147,13 @@ class Bloomgate:
             return False
 
     def _find_addresses(self):
+        # The daemon says these in the other order: what is there of the later
+        # one has the earlier ones before it.
+        for fields in self.events("stats_listening"):
+            self.stats_address = fields["address"]
         for fields in self.events("listening"):
             if not fields["address"].startswith("unix:"):
                 self.tcp_address = fields["address"]
-        for fields in self.events("stats_listening"):
-            self.stats_address = fields["address"]
 
     def lines_text(self):
         with open(self.log, errors="replace") as log:
