@@ -33,7 +33,7 @@ def test_one_million(
 ):
     total = counts(1000000, small=100000)
     if scheme != "guava":
-        total = counts(200000, full=1000000, small=50000)
+        total = counts(200000, full=1000000)
     members = [b"%d" % i for i in range(1, total + 1)]
     others = [b"%d" % i for i in range(10**9, 10**9 + total)]
     gate = bloomgate(redis, filters=[
