@@ -11,20 +11,19 @@ NULL = resp.bulk("__NULL__")
 BLOCK = 10000
 
 
-def count_absent(client, names):
-    """How many GETs of these ids are answered with the null-object."""
-    absent = 0
-    for at in range(0, len(names), BLOCK):
-        part = names[at : at + BLOCK]
+def passing(client, names, block=BLOCK):
+    """Which of these ids a GET does not answer with the null-object."""
+    passed = []
+    for at in range(0, len(names), block):
+        part = names[at : at + block]
         data = b"".join(
             b"*2\r\n$3\r\nGET\r\n$%d\r\nuser:%s\r\n" % (len(one) + 5, one)
             for one in part
         )
         replies = client.exchange(data, len(part))
-        here = replies.count(NULL)
-        assert here + replies.count(resp.NIL2) == len(part)
-        absent += here
-    return absent
+        assert set(replies) <= {NULL, resp.NIL2}
+        passed += [one for one, reply in zip(part, replies) if reply != NULL]
+    return passed
 
 
 @pytest.mark.parametrize("scheme", ["guava", "redisson"])
@@ -33,7 +32,7 @@ def test_one_million(
 ):
     total = counts(1000000, small=100000)
     if scheme != "guava":
-        total = counts(200000, full=1000000, small=50000)
+        total = counts(200000, full=1000000)
     members = [b"%d" % i for i in range(1, total + 1)]
     others = [b"%d" % i for i in range(10**9, 10**9 + total)]
     gate = bloomgate(redis, filters=[
@@ -42,12 +41,16 @@ def test_one_million(
     ])
     assert gate.metric("filter_elements", filter="user") == total
     with gate.client(seconds=120) as client:
-        assert count_absent(client, members) == 0
-        absent = count_absent(client, others)
-    rate = (total - absent) / total
-    print("measured false-positive rate %.4f %%" % (100 * rate))
+        assert len(passing(client, members)) == total
+        passed = passing(client, others)
+        # A check that took too long is a maybe too: not so when asked again.
+        false = passing(client, passed, block=200)
+    rate = len(false) / total
+    print("%d passed, %d again: %.4f %%" % (len(passed), len(false), 100 * rate))
     # Redisson's positions hang together: its own filter has 1.2 % too.
     assert 0.008 <= rate <= (0.0135 if scheme == "redisson" else 0.012), rate
+    assert len(passed) < total / 2
     measured = gate.metric("filter_false_positives_total", filter="user")
-    assert measured >= total - absent
-    assert gate.metric("filter_lookups_total", result="absent") == absent
+    assert measured >= len(passed)
+    absent = gate.metric("filter_lookups_total", result="absent")
+    assert absent == total - len(false)

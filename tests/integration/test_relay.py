@@ -66,8 +66,7 @@ def test_big_values_both_ways(
         client.send(resp.encode("GET", "user:big"))
         receive_value(client, size, block)
         assert client.call("PING") == resp.PONG
-    peak = gate.child.rss_bytes("VmHWM")
-    assert peak < before + (24 << 20), "%d MiB" % ((peak - before) / MIB)
+    gate.memory_below(before, 24)
     assert gate.value("BF.EXISTS", "user", "big") == 1
 
 
@@ -119,8 +118,7 @@ def test_one_million_requests_in_one_pipeline(
     # Checks that wait more than 100 ms are maybe; most do not.
     print("%d of %d answered here" % (nulls, total / 4))
     assert nulls > total / 16
-    peak = gate.child.rss_bytes("VmHWM")
-    assert peak < before + (64 << 20), "%d MiB" % ((peak - before) / MIB)
+    gate.memory_below(before, 64)
 
 
 def send_slowly(client, block, times):
@@ -141,12 +139,12 @@ def test_a_slow_reader_stops_reading_not_the_others(redis, bloomgate):
         with gate.client() as other:
             for _ in range(200):
                 assert other.call("PING") == resp.PONG
-        assert gate.child.rss_bytes() < before + (40 << 20)
+        gate.memory_below(before, 40)
         want = resp.bulk(value)
         for _ in range(count):
             assert slow.read() == want
         assert slow.call("PING") == resp.PONG
-    assert gate.child.rss_bytes("VmHWM") < before + (48 << 20)
+    gate.memory_below(before, 48)
 
 
 def test_a_reader_above_the_limit_is_closed(redis, bloomgate):
@@ -163,7 +161,7 @@ def test_a_reader_above_the_limit_is_closed(redis, bloomgate):
             # Redis's own limit for pubsub is 32 MiB: either ends it, and
             # bloomgate's memory stays low.
             wait.until(closed, 20, "the slow subscriber is closed")
-    assert gate.child.rss_bytes() < 200 * MIB
+    gate.memory_below(0, 200, "VmRSS")
     assert gate.value("PING") == "PONG"
 
 
@@ -180,8 +178,9 @@ def test_memory_is_given_back_after_a_spike(redis, bloomgate):
         assert len(client.read_n(8)) == 8
         client.close()
     wait.until(
-        lambda: gate.child.rss_bytes() < before + (24 << 20), 10, "memory returned"
+        lambda: gate.metric("client_connections") == 0, 10, "the clients are gone"
     )
+    gate.memory_below(before, 24, "VmRSS")
 
 
 def test_tcp_and_unix_on_both_sides(redis_server, bloomgate):
