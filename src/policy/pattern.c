@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "config/keypattern.h"
+#include "config/keytemplate.h"
 #include "core/check.h"
 #include "core/mem.h"
 #include "policy/pattern.h"
@@ -50,17 +51,10 @@ struct db_index {
 	size_t empty; /* the group without a prefix, or NO_GROUP */
 };
 
-/* An element is before, the capture, after; {filter} is filled in. */
-struct template
-{
-	char *before, *after; /* owned; NULL without */
-	size_t before_len, after_len;
-};
-
 struct filter_texts {
 	char *name; /* owned */
 	size_t name_len;
-	struct template element;
+	struct keytemplate element;
 	struct keypattern first;   /* the first pattern, for pattern_key */
 	struct bytes *null_values; /* owned copies */
 	size_t null_value_count;
@@ -188,51 +182,6 @@ parse_pattern(struct keypattern *out, const char *text)
 }
 
 static void
-append(char **s, size_t *len, const char *data, size_t data_len)
-{
-	*s = mem_realloc(*s, *len + data_len);
-	memcpy(*s + *len, data, data_len);
-	*len += data_len;
-}
-
-/*
- * Takes apart a template that keypattern_check_element has passed: doubled
- * braces, {filter} and, once, the placeholder.
- */
-static void
-template_init(struct template *t, const char *text, const char *placeholder,
-    const char *filter)
-{
-	bool seen = false;
-
-	*t = (struct template){0};
-	while (*text != '\0') {
-		char **s = seen ? &t->after : &t->before;
-		size_t *len = seen ? &t->after_len : &t->before_len;
-		const char *end;
-		struct slice name;
-
-		if (*text != '{' || text[1] == '{') {
-			append(s, len, text, 1);
-			text += *text == '{' || *text == '}' ? 2 : 1;
-			continue;
-		}
-		end = strchr(text, '}');
-		check(end != NULL);
-		name = slice_of(text + 1, (size_t)(end - (text + 1)));
-		if (slice_is(name, placeholder)) {
-			check(!seen);
-			seen = true;
-		} else {
-			check(slice_is(name, "filter"));
-			append(s, len, filter, strlen(filter));
-		}
-		text = end + 1;
-	}
-	check(seen);
-}
-
-static void
 add_filter(struct pattern_set *set, size_t index,
     const struct filter_settings *s, size_t *order)
 {
@@ -242,9 +191,7 @@ add_filter(struct pattern_set *set, size_t index,
 	f->name = mem_strdup(s->name);
 	f->name_len = strlen(s->name);
 	parse_pattern(&f->first, s->keys.items[0]);
-	if (s->element != NULL && s->element[0] != '\0')
-		template_init(
-		    &f->element, s->element, f->first.placeholder, s->name);
+	keytemplate_init(&f->element, s->element, s->name);
 	f->null_value_count = s->null_value_count;
 	f->null_values = mem_zalloc(
 	    s->null_value_count + 1, sizeof(*f->null_values));
@@ -302,8 +249,7 @@ pattern_set_free(struct pattern_set *set)
 			free(f->null_values[j].data);
 		free(f->null_values);
 		free(f->name);
-		free(f->element.before);
-		free(f->element.after);
+		keytemplate_fini(&f->element);
 		keypattern_fini(&f->first);
 	}
 	free(set->dbs);
@@ -399,24 +345,9 @@ struct slice
 pattern_element(const struct pattern_set *set, size_t filter,
     struct slice capture, uint8_t scratch[ELEMENT_MAX])
 {
-	const struct template *t;
-	size_t around;
-
 	check(filter < set->filter_count);
-	t = &set->filters[filter].element;
-	around = t->before_len + t->after_len;
-	if (around > ELEMENT_MAX || capture.len > ELEMENT_MAX - around)
-		return slice_of(NULL, 0);
-	if (around == 0)
-		return capture;
-	if (t->before_len > 0)
-		memcpy(scratch, t->before, t->before_len);
-	if (capture.len > 0)
-		memcpy(scratch + t->before_len, capture.data, capture.len);
-	if (t->after_len > 0)
-		memcpy(scratch + t->before_len + capture.len, t->after,
-		    t->after_len);
-	return slice_of(scratch, around + capture.len);
+	return keytemplate_apply(
+	    &set->filters[filter].element, capture, scratch, ELEMENT_MAX);
 }
 
 char *
