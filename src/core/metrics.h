@@ -99,6 +99,12 @@ enum metric_dim {
 	    FILTER, NONE, "1 while this bloomgate rebuilds the filter.")       \
 	X(FILTER_REBUILD_PROGRESS, "filter_rebuild_progress_ratio", GAUGE,     \
 	    FILTER, NONE, "Progress of the running rebuild, 0 to 1.")          \
+	X(FILTER_REBUILD_RATE, "filter_rebuild_elements_per_second", GAUGE,    \
+	    FILTER, NONE,                                                      \
+	    "Source elements the running rebuild reads a second.")             \
+	X(FILTER_REBUILD_SECONDS_LEFT, "filter_rebuild_remaining_seconds",     \
+	    GAUGE, FILTER, NONE,                                               \
+	    "Time left of the running rebuild; NaN unknown.")                  \
 	X(FILTER_REBUILD_ELEMENTS_TOTAL, "filter_rebuild_elements_total",      \
 	    COUNTER, FILTER, NONE, "Source elements read by rebuilds.")        \
 	X(FILTER_REBUILD_DURATION, "filter_rebuild_duration_seconds", GAUGE,   \

@@ -17,7 +17,7 @@
 #include "core/clock.h"
 #include "core/mem.h"
 #include "daemon/json.h"
-#include "daemon/progress.h"
+#include "filter/progress.h"
 #include "daemon/run.h"
 #include "daemon/status.h"
 #include "proxy/proxy.h"

@@ -9,10 +9,10 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "filter/progress.h"
 #include "rebuild/build.h"
 
-#define PROGRESS_LOG_NS  UINT64_C(5000000000)
-#define PROGRESS_READING 0.8 /* of a build is reading the source */
+#define PROGRESS_LOG_NS UINT64_C(5000000000)
 
 static uint64_t
 get(const _Atomic uint64_t *v)
@@ -26,59 +26,32 @@ put(_Atomic uint64_t *v, uint64_t value)
 	atomic_store_explicit(v, value, memory_order_relaxed);
 }
 
-static double
-part(uint64_t done, uint64_t all)
-{
-	if (all == 0)
-		return 0;
-	return done < all ? (double)done / (double)all : 1;
-}
-
-static double
-ratio(struct build *b)
-{
-	struct rebuild_progress *p = &b->filter->progress;
-	int phase = atomic_load_explicit(&p->phase, memory_order_relaxed);
-	double chunks = part(get(&p->chunks_done), get(&p->chunks_total));
-	double read = get(&p->bytes_total) > 0
-	    ? part(get(&p->bytes_read), get(&p->bytes_total))
-	    : part(b->elements, get(&p->expected));
-
-	switch (phase) {
-	case PHASE_READ:
-		return PROGRESS_READING * read;
-	case PHASE_MERGE:
-		return PROGRESS_READING + 0.1 * chunks;
-	case PHASE_VERIFY:
-		return PROGRESS_READING + 0.1 + 0.1 * chunks;
-	case PHASE_SEAL:
-	case PHASE_COMMIT:
-	case PHASE_RETIRE:
-		return 1;
-	default:
-		return 0;
-	}
-}
-
 static void
-log_progress(struct build *b, double done)
+log_progress(struct build *b, const struct progress *p, uint64_t now)
 {
-	uint64_t now = clock_boot_ns();
-	double seconds = (double)(now - b->began_ns) / 1e9;
-	struct rebuild_progress *p = &b->filter->progress;
-
 	if (now - b->logged_ns < PROGRESS_LOG_NS)
 		return;
 	b->logged_ns = now;
 	log_info("rebuild_progress", LOG_STR("filter", b->filter->name),
-	    LOG_STR("phase",
-		rebuild_phase_name((enum rebuild_phase)atomic_load_explicit(
-		    &p->phase, memory_order_relaxed))),
-	    LOG_INT("elements", b->elements),
-	    LOG_INT("rate", seconds > 0 ? (double)b->elements / seconds : 0),
-	    LOG_INT("percent", done * 100),
-	    LOG_INT("eta_seconds",
-		done > 0 ? ceil(seconds * (1 - done) / done) : -1));
+	    LOG_STR("phase", rebuild_phase_name(p->phase)),
+	    LOG_INT("elements", p->elements), LOG_INT("rate", p->rate),
+	    LOG_INT("percent", p->share >= 0 ? p->share * 100 : -1),
+	    LOG_INT("seconds_left",
+		p->seconds_left >= 0 ? ceil(p->seconds_left) : -1));
+}
+
+/* What is not known is not a number. */
+static void
+set_metrics(struct build *b, const struct progress *p)
+{
+	struct metrics *m = b->options->metrics;
+	size_t i = b->filter->index;
+
+	metric_set(m, METRIC_FILTER_REBUILD_PROGRESS, i, 0,
+	    p->share >= 0 ? p->share : NAN);
+	metric_set(m, METRIC_FILTER_REBUILD_RATE, i, 0, p->rate);
+	metric_set(m, METRIC_FILTER_REBUILD_SECONDS_LEFT, i, 0,
+	    p->seconds_left >= 0 ? p->seconds_left : NAN);
 }
 
 void
@@ -88,7 +61,8 @@ progress_show(struct build *b)
 	struct metrics *m = b->options->metrics;
 	size_t i = b->filter->index;
 	uint64_t read = get(&p->bytes_read), total = get(&p->bytes_total);
-	double done = ratio(b);
+	uint64_t now = clock_boot_ns();
+	struct progress shown;
 
 	put(&p->elements, b->elements);
 	/* The size of a file tells more than the generation before. */
@@ -101,8 +75,9 @@ progress_show(struct build *b)
 		    b->elements - b->counted);
 		b->counted = b->elements;
 	}
-	metric_set(m, METRIC_FILTER_REBUILD_PROGRESS, i, 0, done);
-	log_progress(b, done);
+	progress_read(&shown, p, now);
+	set_metrics(b, &shown);
+	log_progress(b, &shown, now);
 }
 
 void
@@ -128,6 +103,5 @@ progress_end(struct build *b)
 {
 	atomic_store_explicit(
 	    &b->filter->progress.phase, PHASE_IDLE, memory_order_relaxed);
-	metric_set(b->options->metrics, METRIC_FILTER_REBUILD_PROGRESS,
-	    b->filter->index, 0, 0);
+	set_metrics(b, &(struct progress){0});
 }

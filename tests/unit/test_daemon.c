@@ -15,7 +15,7 @@
 
 #include "daemon/json.h"
 #include "daemon/notify.h"
-#include "daemon/progress.h"
+#include "filter/progress.h"
 
 /* --- JSON --------------------------------------------------------------------- */
 

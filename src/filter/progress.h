@@ -4,8 +4,8 @@
  * counts that the rebuild thread leaves in the filter: share done, rate, time
  * left. Pure. Any thread.
  */
-#ifndef DAEMON_PROGRESS_H
-#define DAEMON_PROGRESS_H
+#ifndef FILTER_PROGRESS_H
+#define FILTER_PROGRESS_H
 
 #include <stdint.h>
 

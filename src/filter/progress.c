@@ -7,7 +7,7 @@
 
 #include <stdatomic.h>
 
-#include "daemon/progress.h"
+#include "filter/progress.h"
 
 /* Where each phase begins on the bar, and where it ends. */
 static const struct {
