@@ -28,6 +28,7 @@ session_new(struct worker *w, int fd, const char *peer)
 	s->magic = SESSION_MAGIC;
 	s->worker = w;
 	s->fd = fd;
+	s->turn_ns = clock_boot_ns();
 	mode_init(&s->mode);
 	TAILQ_INIT(&s->slots);
 	request_init(&s->request, &limits);

@@ -12,6 +12,7 @@
 #include "proxy/listener.h"
 #include "proxy/permission.h"
 #include "proxy/session.h"
+#include "proxy/sweep.h"
 #include "proxy/worker.h"
 
 /* How long after the start requests wait for an upstream that is not up. */
@@ -134,6 +135,7 @@ worker_new(struct proxy *proxy, size_t index)
 	w->patterns = pattern_set_new(w->settings);
 	w->commands = command_table_new();
 	w->permissions = permissions_new(w);
+	w->sweep = sweep_new(w);
 	w->scratch = mem_alloc(SCRATCH_BYTES);
 	w->output_pause = w->settings->limit_client_output_bytes / 2;
 	if (w->output_pause > OUTPUT_PAUSE)
@@ -161,6 +163,7 @@ run(void *arg)
 	size_t i;
 
 	link_start(w->upstream);
+	sweep_start(w->sweep);
 	check(evtimer_add(w->patience, &patience) == 0);
 	for (i = 0; i < w->store_count; i++)
 		link_start(w->stores[i].link);
@@ -236,6 +239,7 @@ worker_free(struct worker *w)
 		adder_free(w->adders[i]);
 	link_free(w->upstream);
 	permissions_free(w->permissions);
+	sweep_free(w->sweep);
 	event_free(w->patience);
 	mailbox_free(w->mailbox);
 	pattern_set_free(w->patterns);

@@ -27,6 +27,7 @@
 struct session;
 struct adder;
 struct permissions;
+struct sweep;
 TAILQ_HEAD(sessions, session);
 
 /* A link to the store for the filters of one database. */
@@ -58,6 +59,7 @@ struct worker {
 	size_t store_count;
 	struct adder **adders; /* one a filter */
 	struct permissions *permissions;
+	struct sweep *sweep;
 	struct sessions sessions;
 	_Atomic size_t session_count; /* read by any thread; relaxed */
 	struct listener **listeners;

@@ -256,3 +256,40 @@ def test_starts_and_stops_many_times(redis, bloomgate, make_filter, ids_file):
     # A clean stop removes its peer field.
     gate.stop()
     assert redis.value("HLEN", "bloom:{user}:peers") == 0
+
+
+def test_idle_clients_are_closed(redis, bloomgate):
+    """client-idle-timeout closes who is idle, and nobody who waits. E10."""
+    gate = bloomgate(redis, **{"client-idle-timeout": "1s"})
+    with gate.client() as idle, gate.client() as blocked, gate.client() as listener:
+        assert listener.call("SUBSCRIBE", "ch").startswith(b"*3\r\n$9\r\nsubscribe")
+        assert idle.call("PING") == resp.PONG
+        blocked.send(resp.encode("BLPOP", "queue", 0))
+        with pytest.raises(resp.Closed):
+            idle.read()
+        assert redis.value("PUBLISH", "ch", "hello") == 1
+        assert b"hello" in listener.read()
+        assert redis.value("RPUSH", "queue", "x") == 1
+        assert b"x" in blocked.read()
+
+
+def test_memory_limit_closes_the_largest(redis, bloomgate):
+    """Law 7: limits.memory. Who reads nothing goes first; others are served."""
+    gate = bloomgate(
+        redis, limits={"memory": "16MiB", "client-output-bytes": "8MiB"}
+    )
+    assert redis.value("SET", "big", "x" * 1000000) == "OK"
+    greedy = [gate.client(receive_buffer=4096) for _ in range(30)]
+    with gate.client() as client:
+        for one in greedy:
+            one.send(resp.encode("GET", "big") * 8)
+        wait.until(
+            lambda: gate.metric("client_connections_rejected_total", reason="memory") > 0,
+            20, "the limit to act",
+        )
+        wait.until(
+            lambda: gate.metric("buffer_bytes", direction="out") < 17 << 20, 20, "memory"
+        )
+        assert client.call("PING") == resp.PONG
+    for one in greedy:
+        one.close()
