@@ -30,7 +30,9 @@ SETBITS = b"""
 for i = 1, #ARGV do redis.call('setbit', KEYS[1], ARGV[i], 1) end
 return #ARGV
 """
-OURS = (b"SLOWLOG", b"INFO", b"PING", b"CONFIG", b"HGET", b"COMMAND", b"ACL")
+# Redis 7 also logs each command that a script calls: those are not counted a
+# second time. Of what bloomgate sends these are all that do work.
+SENT = (b"EVAL", b"EVALSHA", b"BITFIELD_RO", b"SCRIPT")
 LIMITS = {1000000: (0.6, 0.05), 10000000: (6, None)}
 BATCH = 5000
 BITS, HASHES = 9585058, 7
@@ -46,11 +48,11 @@ def cpu_seconds(pid):
 
 
 def slow_times(server):
-    """Milliseconds of each command since the last reset, ours left out."""
+    """Milliseconds of each command since the last reset."""
     entries = server.value("SLOWLOG", "GET", "-1")
     server.value("SLOWLOG", "RESET")
     return sorted(
-        entry[2] / 1000 for entry in entries if entry[3][0].upper() not in OURS
+        entry[2] / 1000 for entry in entries if entry[3][0].upper() in SENT
     )
 
 
@@ -110,6 +112,8 @@ def fill_by_bloomgate(folder, server, path, total):
 
 def fill_by_setbit(server, total, rng):
     bits = int(BITS * total / 1000000)
+    # Not every SETBIT in the script: that would triple its cost.
+    server.value("CONFIG", "SET", "slowlog-log-slower-than", 1000)
     server.value("SLOWLOG", "RESET")
     wall = cpu = 0.0
     for at in range(0, total, BATCH):

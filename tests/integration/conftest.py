@@ -12,10 +12,12 @@ random seed of its own, so that tests may run side by side. Environment:
 import os
 import random
 import shutil
+import signal
 import tempfile
 
 import pytest
 
+from bg import wait
 from bg.daemon import Bloomgate
 from bg.redis import Redis
 
@@ -44,6 +46,20 @@ def pytest_collection_modifyitems(config, items):
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = chosen
+
+
+@pytest.fixture(autouse=True)
+def no_test_hangs():
+    """Every wait has a deadline of its own; this is for those that do not."""
+
+    def hangs(*_):
+        raise AssertionError("the test hangs")
+
+    before = signal.signal(signal.SIGALRM, hangs)
+    signal.alarm(int(240 * wait.SLOW))
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture

