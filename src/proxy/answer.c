@@ -255,6 +255,7 @@ begin_elements(struct session *s, struct slot *t)
 		put_error(s, text);
 		t->source = SOURCE_FILTER;
 		s->swallow = true;
+		s->relayed = true; /* its one answer has left */
 		return;
 	}
 	buf_init(&b, 64);
