@@ -75,6 +75,17 @@ forget(struct mode *m)
 	memset(m->subs, 0, sizeof(m->subs));
 }
 
+/* What was sent behind RESET (WATCH, say) was noted when it was sent, and RESET
+ * does not take it back. */
+static void
+reset(struct mode *m)
+{
+	bool stateful = m->stateful && m->outstanding > 1;
+
+	forget(m);
+	m->stateful = stateful;
+}
+
 void
 mode_fini(struct mode *m)
 {
@@ -91,193 +102,6 @@ mode_subscribed2(const struct mode *m)
 	    m->subs[SUBS_CHANNEL] + m->subs[SUBS_PATTERN] +
 		m->subs[SUBS_SHARD] !=
 	    0;
-}
-
-static void
-keep_text(struct change *c, struct slice text)
-{
-	c->text = mem_dup(text.data, text.len);
-	c->text_len = text.len;
-}
-
-static void
-keep_auth(struct change *c, struct slice user, struct slice secret)
-{
-	free(c->user);
-	forget_secret(&c->secret, &c->secret_len);
-	c->has_auth = true;
-	c->user = mem_zalloc(user.len + 1, 1);
-	memcpy(c->user, user.data, user.len);
-	c->secret = mem_dup(secret.data, secret.len);
-	c->secret_len = secret.len;
-}
-
-/* HELLO [version [AUTH user secret] [SETNAME name]]; what does not fit is left
- * for Redis to refuse. */
-static void
-read_hello(struct change *c, const struct slice *argv, size_t argc)
-{
-	int64_t version;
-	size_t i;
-
-	if (argc < 2 || slice_to_int64(argv[1], &version) != 0)
-		return;
-	c->proto = version == 3 ? 3 : 2;
-	for (i = 2; i < argc; i++) {
-		if (slice_is_nocase(argv[i], "auth") && i + 2 < argc) {
-			keep_auth(c, argv[i + 1], argv[i + 2]);
-			i += 2;
-		} else if (slice_is_nocase(argv[i], "setname") &&
-		    i + 1 < argc) {
-			free(c->text);
-			c->has_name = true;
-			keep_text(c, argv[i + 1]);
-			i++;
-		}
-	}
-}
-
-static void
-read_auth(struct change *c, const struct slice *argv, size_t argc)
-{
-	if (argc == 2)
-		keep_auth(c, slice_str("default"), argv[1]);
-	else if (argc == 3)
-		keep_auth(c, argv[1], argv[2]);
-}
-
-/* True for the subcommands that leave a session plain. */
-static bool
-read_client(struct change *c, const struct slice *argv, size_t argc)
-{
-	if (argc == 2 && slice_is_nocase(argv[1], "id"))
-		return true;
-	if (argc == 3 && slice_is_nocase(argv[1], "setname")) {
-		c->has_name = true;
-		keep_text(c, argv[2]);
-		return true;
-	}
-	if (argc == 4 && slice_is_nocase(argv[1], "setinfo")) {
-		c->has_lib_name = slice_is_nocase(argv[2], "lib-name");
-		c->has_lib_version = slice_is_nocase(argv[2], "lib-ver");
-		keep_text(c, argv[3]);
-		return true;
-	}
-	return false;
-}
-
-static void
-read_subscription(struct change *c, const struct command *cmd, size_t argc)
-{
-	c->kind = SUBS_CHANNEL;
-	if (cmd->name[0] == 'p')
-		c->kind = SUBS_PATTERN;
-	else if (strncmp(cmd->name, "ss", 2) == 0 ||
-	    strncmp(cmd->name, "sun", 3) == 0)
-		c->kind = SUBS_SHARD;
-	c->expect = argc - 1;
-	if (cmd->effect == EFFECT_SUBSCRIBE && argc == 1)
-		c->expect = 1; /* the arity error */
-}
-
-/* Commands that, queued in a transaction, act inside EXEC where replies are no
- * longer one each. */
-static bool
-breaks_multi(enum effect e)
-{
-	switch (e) {
-	case EFFECT_SUBSCRIBE:
-	case EFFECT_UNSUBSCRIBE:
-	case EFFECT_CLIENT:
-	case EFFECT_HELLO:
-	case EFFECT_AUTH:
-	case EFFECT_SELECT:
-		return true;
-	default:
-		return false;
-	}
-}
-
-static void
-lower(struct mode *m)
-{
-	if (m->level == MODE_PLAIN)
-		m->level = MODE_FORWARD_ONLY;
-}
-
-/* Fills in what the reply may change, and lowers the level where the request
- * alone does. */
-static void
-read_change(struct mode *m, struct change *ch, const struct command *c,
-    const struct slice *argv, size_t argc, bool whole)
-{
-	int64_t db;
-
-	switch (c->effect) {
-	case EFFECT_SELECT:
-		ch->db = UINT32_MAX;
-		if (argc == 2 && slice_to_int64(argv[1], &db) == 0 && db >= 0 &&
-		    db < UINT32_MAX)
-			ch->db = (unsigned)db;
-		break;
-	case EFFECT_AUTH:
-		read_auth(ch, argv, argc);
-		break;
-	case EFFECT_HELLO:
-		read_hello(ch, argv, argc);
-		break;
-	case EFFECT_QUIT:
-		break;
-	case EFFECT_CLIENT:
-		if (!read_client(ch, argv, argc)) {
-			lower(m);
-			m->stateful = true;
-		}
-		break;
-	case EFFECT_SUBSCRIBE:
-	case EFFECT_UNSUBSCRIBE:
-		read_subscription(ch, c, argc);
-		/* fall through */
-	default:
-		lower(m);
-		if (c->effect != EFFECT_RESET)
-			m->stateful = true;
-		break;
-	}
-	/* A secret or a name that was cut could not be given back. */
-	if (!whole) {
-		lower(m);
-		m->stateful = true;
-	}
-}
-
-enum mode_wish
-mode_request(struct mode *m, const struct command *c, const struct slice *argv,
-    size_t argc, bool whole, struct change **change)
-{
-	*change = NULL;
-	if (c->effect == EFFECT_ORDINARY || c->effect == EFFECT_BF) {
-		/* While it blocks, nothing may overtake it. */
-		if (c->flags & COMMAND_BLOCKING)
-			lower(m);
-		return MODE_SEND;
-	}
-	if (c->effect == EFFECT_MONITOR)
-		return MODE_OPAQUE_WISH;
-	if (c->effect == EFFECT_CLIENT && argc > 1 &&
-	    slice_is_nocase(argv[1], "reply"))
-		return MODE_OPAQUE_WISH;
-	if (breaks_multi(c->effect)) {
-		/* Only a session that sent MULTI has this to ask. */
-		if (m->level != MODE_PLAIN && m->outstanding != 0)
-			return MODE_WAIT;
-		if (m->in_multi)
-			return MODE_OPAQUE_WISH;
-	}
-	*change = change_new(c->effect);
-	read_change(m, *change, c, argv, argc, whole);
-	m->outstanding++;
-	return MODE_SEND;
 }
 
 static void
@@ -325,30 +149,24 @@ exec_ended(const struct reply *r)
 static bool
 take_subscription(struct mode *m, struct change *c, const struct reply *r)
 {
-	struct slice channel, count_text = reply_head_element(r, 2);
+	struct slice count_text = reply_head_element(r, 2);
 	int64_t count = 0;
 	uint64_t before = m->subs[SUBS_CHANNEL] + m->subs[SUBS_PATTERN];
-	bool known;
 
 	if (reply_is_error(r) || r->elements_done < 3)
 		return true;
 	if (c->expect == 0 && c->effect == EFFECT_UNSUBSCRIBE)
 		c->expect = m->subs[c->kind] != 0 ? m->subs[c->kind] : 1;
-	channel = reply_head_element(r, 1);
-	known = count_text.data != NULL &&
-	    slice_to_int64(count_text, &count) == 0 && count >= 0;
-	if (c->kind == SUBS_SHARD) {
-		if (known)
-			m->subs[SUBS_SHARD] = (uint64_t)count;
-	} else if (known) {
+	/* Redis's counts are never anything else; CHANNEL_MAX keeps them in
+	 * sight. */
+	if (count_text.data == NULL ||
+	    slice_to_int64(count_text, &count) != 0 || count < 0)
+		return --c->expect == 0;
+	if (c->kind == SUBS_SHARD)
+		m->subs[SUBS_SHARD] = (uint64_t)count;
+	else
 		/* Wraps down as it should where the count fell. */
 		m->subs[c->kind] += (uint64_t)count - before;
-	} else if (c->effect == EFFECT_SUBSCRIBE) {
-		/* A channel name too long for the head hides the count: one
-		 * subscription too many is remembered at worst. */
-		m->subs[c->kind]++;
-	}
-	(void)channel;
 	return --c->expect == 0;
 }
 
@@ -385,7 +203,7 @@ apply(struct mode *m, struct change *c, const struct reply *r)
 		break;
 	case EFFECT_RESET:
 		if (ok)
-			forget(m);
+			reset(m);
 		break;
 	case EFFECT_MULTI:
 		if (ok) {

@@ -83,6 +83,10 @@ enum mode_wish {
 };
 
 /*
+ * Opaque are: MONITOR SYNC PSYNC; CLIENT REPLY; inside MULTI the SUBSCRIBE
+ * family, CLIENT, HELLO, AUTH and SELECT; a HELLO of which Redis may do a part
+ * before it refuses it; a channel so long that its confirmation hides the count.
+ *
  * Looks at a request that is about to be forwarded, c being its command. May
  * lower the level. With MODE_SEND, *change is what its reply may change (NULL
  * for an ordinary command; else taken by the caller, counted in outstanding, and
