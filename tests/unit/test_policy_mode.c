@@ -2,8 +2,8 @@
 /*
  * Unit tests of the session mode: each row of the transition table, what lowers
  * the level, what must wait and what makes a session opaque, and the replay. The
- * reply bytes are those of redis-server 7.0.15. Subscriptions, and the comparison
- * with a running Redis: test_policy_mode_subs.c.
+ * reply bytes are those of redis-server 7.0.15. Subscriptions:
+ * test_policy_mode_subs.c; against a running Redis: test_policy_mode_live.c.
  */
 #include "config.h"
 
