@@ -398,11 +398,13 @@ unmake(struct run *r)
 		admin_free(r->admin);
 	if (r->stats != NULL)
 		stats_free(r->stats);
+	/* Answers the operator's checks and adds that are out: by mailbox. */
+	if (r->proxy != NULL)
+		proxy_free(r->proxy);
+	r->proxy = NULL;
 	/* What workers and the rebuild thread posted last still needs these. */
 	mailbox_free(r->mailbox);
 	r->mailbox = NULL;
-	if (r->proxy != NULL)
-		proxy_free(r->proxy);
 	rebuild_free(r->rebuild);
 	control_free(r->control);
 }

@@ -240,9 +240,15 @@ static void
 post_operation(struct proxy *p, size_t index, bool add,
     const struct slice *items, size_t count, proxy_done_fn done, void *arg)
 {
-	struct operation *op = mem_zalloc(1, sizeof(*op));
+	struct operation *op;
 	size_t i;
 
+	if (!p->started) {
+		/* No worker runs: none may be asked, for they are going. */
+		done(NULL, count, "bloomgate is stopping", arg);
+		return;
+	}
+	op = mem_zalloc(1, sizeof(*op));
 	op->worker = p->workers[0];
 	op->index = index;
 	op->add = add;

@@ -52,7 +52,8 @@ const char *proxy_address(const struct proxy *p, size_t i);
  * For operators: checks or adds items (what placeholders capture; copied for
  * the call) of filters[index] on a worker. done is called once, on that worker's
  * thread: values (count of them; CHECK 0 absent, 1 maybe; ADD 1 new, 0 known),
- * borrowed, or NULL and error.
+ * borrowed, or NULL and error. What is not answered when the workers have stopped
+ * is answered in proxy_free; what is asked then, at once.
  */
 typedef void (*proxy_done_fn)(
     const int *values, size_t count, const char *error, void *arg);
