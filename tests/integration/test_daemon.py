@@ -75,6 +75,21 @@ def test_second_signal_ends_at_once(gate):
         assert g.child.wait(20) == 0
 
 
+def test_stop_with_an_operators_work_out(gate, redis):
+    """What is out is answered while the program takes itself apart."""
+    g = gate(**{"drain-timeout": "100ms"})
+    redis.pause()
+    try:
+        with resp.Client(g.admin_address) as admin:
+            admin.send(resp.encode("ADD", "user", "new"))
+            g.admin("CLIENTS")  # the worker has the one before
+            g.child.signal(signal.SIGTERM)
+            assert g.child.wait(30) == 0
+    finally:
+        redis.resume()
+    g.stop()
+
+
 def test_drain_by_the_operator(gate):
     g = gate()
     answer = ctl(g, "drain")
