@@ -398,11 +398,12 @@ unmake(struct run *r)
 		admin_free(r->admin);
 	if (r->stats != NULL)
 		stats_free(r->stats);
+	/* It answers what operators asked and still waits: by the mailbox. */
+	if (r->proxy != NULL)
+		proxy_free(r->proxy);
 	/* What workers and the rebuild thread posted last still needs these. */
 	mailbox_free(r->mailbox);
 	r->mailbox = NULL;
-	if (r->proxy != NULL)
-		proxy_free(r->proxy);
 	rebuild_free(r->rebuild);
 	control_free(r->control);
 }

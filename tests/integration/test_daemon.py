@@ -75,6 +75,23 @@ def test_second_signal_ends_at_once(gate):
         assert g.child.wait(20) == 0
 
 
+def test_stops_while_an_operator_waits(gate, redis):
+    """CHECK and ADD that Redis has not answered end with the process."""
+    g = gate()
+    redis.pause()
+    asked = []
+    for _ in range(4):
+        client = resp.Client(g.admin_address)
+        client.send(resp.encode("ADD", "user", *["new%d" % i for i in range(50)]))
+        asked.append(client)
+    wait.until(lambda: g.http("/healthz")[0] == 200)
+    g.child.signal(signal.SIGTERM)
+    assert g.child.wait(20) == 0
+    redis.resume()
+    for client in asked:
+        client.close()
+
+
 def test_drain_by_the_operator(gate):
     g = gate()
     answer = ctl(g, "drain")
