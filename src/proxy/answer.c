@@ -408,7 +408,7 @@ next_slot(struct session *s)
 
 	while (!s->closed && (t = TAILQ_FIRST(&s->slots)) != NULL &&
 	    t != s->cursor && t->state == SLOT_ANSWERED) {
-		session_put(s, t->answer, t->answer_len);
+		answer_write(s, t);
 		if (!s->closed)
 			session_pop(s);
 	}

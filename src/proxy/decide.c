@@ -74,7 +74,7 @@ settle_read(struct session *s, struct slot *t)
 			error = t->keys[i].verdict == KEY_ABSENT &&
 			    answer_absent_error(s, t->keys[i].filter, &text);
 		if (error || absent == t->key_count) {
-			answer_absent(s, t);
+			answer_absent(t);
 			return;
 		}
 		t->send = SEND_SPLIT;

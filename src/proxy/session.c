@@ -164,7 +164,7 @@ session_deliver(struct session *s)
 	while (!s->closed && (t = TAILQ_FIRST(&s->slots)) != NULL &&
 	    t != s->cursor && t->state == SLOT_ANSWERED &&
 	    (buf_len(&s->out) < s->worker->output_pause)) {
-		session_put(s, t->answer, t->answer_len);
+		answer_write(s, t);
 		if (!s->closed)
 			session_pop(s);
 	}

@@ -207,8 +207,11 @@ upstream_has_room(const struct session *s)
 /* answer.c: len bytes came from the upstream. */
 void answer_feed(struct session *s, const uint8_t *data, size_t len);
 /* absent.c */
-/* Writes the reply of a covered read that is decided here alone. */
-void answer_absent(struct session *s, struct slot *t);
+/* Answers a covered read that is decided here alone. The reply is made only when
+ * it leaves: it may be much longer than the request, and wait long. */
+void answer_absent(struct slot *t);
+/* The reply of an ANSWERED slot goes to the client. */
+void answer_write(struct session *s, const struct slot *t);
 /* One absent element or GET in the filter's way. */
 void answer_put_absent(struct session *s, struct buf *b, size_t filter);
 /* True (and the text) where the filter answers absent with an error. */
