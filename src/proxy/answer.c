@@ -423,13 +423,15 @@ answer_feed(struct session *s, const uint8_t *data, size_t len)
 		struct slot *t;
 		size_t used = 0;
 
-		if (s->mode.level == MODE_OPAQUE) {
+		if (s->close_after_flush && s->mode.level != MODE_OPAQUE)
+			return; /* after QUIT and the like nothing is due */
+		t = next_slot(s);
+		/* Of an opaque session only the replay's replies are known. */
+		if (s->mode.level == MODE_OPAQUE &&
+		    (t == NULL || t->shape != SHAPE_SWALLOW)) {
 			session_put(s, data, len);
 			return;
 		}
-		if (s->close_after_flush)
-			return; /* after QUIT and the like nothing is due */
-		t = next_slot(s);
 		switch (t != NULL ? t->shape : SHAPE_RELAY) {
 		case SHAPE_RELAY:
 			used = feed_relay(s, t, data, len);

@@ -176,8 +176,9 @@ void forward_stream_release(struct session *s, const char *failure);
 void forward_stream_lost(struct session *s, const char *reason);
 
 /* connect.c */
-/* Room for a whole request made anew, and the replay, above the pause. */
-#define UP_OUT_MAX (OUTPUT_PAUSE + 4 * WHOLE_MAX)
+/* Above the pause, room for a whole request made anew and for the replay, which
+ * holds what up to four requests brought: secret, name, library and version. */
+#define UP_OUT_MAX (OUTPUT_PAUSE + 6 * (WHOLE_MAX + SCRATCH_BYTES))
 /* Opens the connection if there is none. */
 void upstream_need(struct session *s);
 void upstream_opened(struct session *s);
