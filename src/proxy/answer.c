@@ -360,8 +360,12 @@ feed_execabort(
     struct session *s, struct slot *t, const uint8_t *data, size_t len)
 {
 	size_t used = 0;
-	enum parse_status status = reply_feed(&s->reply, data, len, &used);
+	enum parse_status status;
 
+	/* A message comes in between. */
+	if ((s->reply.size == 0 ? data[0] : s->reply.type) == '>')
+		return feed_relay(s, t, data, len);
+	status = reply_feed(&s->reply, data, len, &used);
 	if (status == PARSE_BAD) {
 		bad_reply(s);
 	} else if (status == PARSE_READY) {
