@@ -103,7 +103,8 @@ refuse_large(struct session *s, struct slot *t)
 	    "forwarded; send this command in smaller parts",
 	    WHOLE_MAX);
 	t->send = SEND_NOTHING;
-	slot_answer_error(t, text);
+	slot_answer_error(
+	    t, decide_table_missing(s) ? TABLE_MISSING_TEXT : text);
 	s->stream = STREAM_DISCARD;
 }
 
@@ -122,7 +123,7 @@ forward_stream_start(struct session *s)
 		    w->commands, request_arg(&s->request, base, 0));
 	/* A covered read that large is Redis's alone. */
 	if (!may && c != NULL && c->covered != COVERED_NONE)
-		may = true;
+		may = !decide_table_missing(s);
 	request_detach(&s->request, base);
 	buf_consume(&s->in, s->request.size);
 	s->stream_has_last = false;

@@ -230,6 +230,8 @@ consider_stream(struct session *s, size_t available)
 {
 	if (available < STREAM_MIN || s->cursor != NULL)
 		return false;
+	if (decide_table_missing(s) && !s->worker->upstream_failed)
+		return false; /* worker_pump_all comes back here */
 	if (available < WHOLE_MAX && !decide_may_stream(s))
 		return false;
 	forward_stream_start(s);

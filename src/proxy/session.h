@@ -151,6 +151,11 @@ bool session_has_room(const struct session *s);
 bool decide(struct session *s, struct slot *t);
 /* What a request may not be kept whole for: true when it may stream. */
 bool decide_may_stream(struct session *s);
+/* Until the upstream's commands are known nobody can say which are writes. */
+bool decide_table_missing(const struct session *s);
+#define TABLE_MISSING_TEXT                                                     \
+	"ERR bloomgate: upstream is not reachable yet, so its "                \
+	"commands are not known; try again"
 /* Fills the worker's argv from the session's request; its argc. */
 size_t decide_argv(struct session *s, const uint8_t *base);
 /* learn.c: starts the adds that the request needs; how many. */
