@@ -129,7 +129,7 @@ void session_describe(const struct session *s, struct buf *out);
 /* Appends to the client's output; closes the session where its cap is passed. */
 void session_put(struct session *s, const void *data, size_t len);
 /* Replies that wait at the head and are complete leave. */
-void session_deliver(struct session *s);
+bool session_deliver(struct session *s); /* true: some did */
 /* Removes and frees the head slot after its reply has left. */
 void session_pop(struct session *s);
 /* The first byte of the request of t, which is not yet forwarded and is the

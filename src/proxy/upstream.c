@@ -177,8 +177,13 @@ upstream_flush(struct session *s)
 			continue;
 		/* A lost connection is noticed by reading: what Redis said
 		 * before it closed must not be lost with it. */
-		if (n < 0)
+		if (n < 0) {
+			/* Nobody will read it, and an event that says that it
+			 * can be written would come again and again. */
+			if (errno != EAGAIN && errno != EWOULDBLOCK)
+				buf_consume(&s->up_out, buf_len(&s->up_out));
 			break;
+		}
 		buf_consume(&s->up_out, (size_t)n);
 	}
 	buf_trim(&s->up_out);
