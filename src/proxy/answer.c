@@ -99,6 +99,7 @@ static void
 complete(struct session *s, struct slot *t)
 {
 	bool last = true;
+	bool early = t == s->stream_slot && t->streaming;
 
 	if (reply_is_error(&s->reply))
 		count_error(s, &s->reply);
@@ -123,7 +124,10 @@ complete(struct session *s, struct slot *t)
 	if (!last || s->closed)
 		return;
 	metric_sub(s->worker->metrics, METRIC_UPSTREAM_IN_FLIGHT, 0, 0, 1);
-	session_pop(s);
+	if (early)
+		forward_stream_answered(s);
+	else
+		session_pop(s);
 }
 
 static void

@@ -177,8 +177,11 @@ bool forward_stream(struct session *s);
 /* The adds of the streamed request are acknowledged (or failed: why). */
 void forward_stream_release(struct session *s, const char *failure);
 /* The upstream went while only the last byte was missing: when its adds are back
- * the request is answered as not executed. */
+ * the request is answered as not executed; nothing is forwarded before. */
 void forward_stream_lost(struct session *s, const char *reason);
+/* The reply to the streamed request, of which a part has not been sent, has left
+ * (Redis refused its head): the rest is dropped. */
+void forward_stream_answered(struct session *s);
 
 /* connect.c */
 /* Above the pause, room for a whole request made anew and for the replay, which

@@ -105,7 +105,8 @@ fail_sent(struct session *s, const char *reason)
 void
 upstream_lost(struct session *s, const char *reason)
 {
-	bool partial = s->relayed;
+	bool partial = s->relayed, held = s->stream == STREAM_HELD;
+	struct slot *last = NULL, *t;
 
 	metric_add(
 	    s->worker->metrics, METRIC_UPSTREAM_ERRORS_TOTAL, ERROR_EOF, 0, 1);
@@ -118,13 +119,15 @@ upstream_lost(struct session *s, const char *reason)
 		session_end(s);
 		return;
 	}
-	if (s->stream == STREAM_HELD)
+	if (held) {
+		last = s->stream_slot;
 		forward_stream_lost(s, reason);
+	}
 	fail_sent(s, reason);
 	if (s->mode.stateful) {
-		struct slot *last = NULL, *t;
-
-		for (t = TAILQ_FIRST(&s->slots); t != NULL && t != s->cursor;
+		/* The lost one of a stream is the last of all. */
+		for (t = TAILQ_FIRST(&s->slots);
+		     !held && t != NULL && t != s->cursor;
 		     t = TAILQ_NEXT(t, next))
 			last = t;
 		session_end_input(s);
