@@ -198,3 +198,14 @@ def test_a_failing_add_stops_its_write(redis, bloomgate, make_filter, ids_file,
             lambda: client.call("SET", "user:lost", "v") == resp.OK, 10, "adds again"
         )
         assert client.call("GET", "user:lost") == resp.bulk("v")
+
+
+def test_add_under_a_meta_that_cannot_be_read(redis, bloomgate, make_filter, ids_file):
+    """It fails when its time is over, and nobody is asked without end."""
+    gate = bloomgate(redis, filters=[make_filter(ids_file(["1"]))])
+    redis.call("HSET", "bloom:{user}:meta", "epoch", "damaged")
+    with gate.client(seconds=30) as client:
+        before = redis.calls("evalsha")
+        reply = client.call("BF.ADD", "user", "new")
+        assert reply.startswith(b"-ERR bloomgate: the filter's store did not take")
+        assert redis.calls("evalsha") - before < 1000
