@@ -199,8 +199,9 @@ fill(struct adder *a, struct batch *b, struct add_call *call)
 
 	while ((d = STAILQ_FIRST(&a->waiting)) != NULL) {
 		const char *error = NULL;
-		enum add_fit fit = add_call_take(
-		    call, slice_of(d->element, d->len), &error);
+		enum add_fit fit = add_call_take(call,
+		    slice_of(d->element, d->len), d->source == ADD_LEARN,
+		    &error);
 
 		if (fit == ADD_FULL)
 			return;
