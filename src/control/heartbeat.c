@@ -233,7 +233,7 @@ on_heartbeat(struct link *l, const struct redisReply *reply, void *arg)
 	    clock_boot_ns() - t->sent_ns);
 	if (!heartbeat_valid(reply)) {
 		log_refused(t, reply);
-		tracked_idle(t);
+		tracked_refused(t);
 		return;
 	}
 	t->redis_us = reply_number(link_reply_at(reply, 3));

@@ -137,6 +137,14 @@ tracked_alive(struct tracked *t)
 	tracked_idle(t);
 }
 
+void
+tracked_refused(struct tracked *t)
+{
+	take_lease(t);
+	report_metrics(t);
+	tracked_idle(t);
+}
+
 /* Nothing is under way: the next look is due at the tick, or now if asked for. */
 void
 tracked_idle(struct tracked *t)

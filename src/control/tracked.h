@@ -128,6 +128,8 @@ bool tracked_farewell(struct tracked *t, void (*done)(struct control *c));
 
 /* tracked.c, for heartbeat.c: what a heartbeat found. */
 void tracked_alive(struct tracked *t);
+/* Redis refused it: it may be no master any more, and have other data. */
+void tracked_refused(struct tracked *t);
 void tracked_reread(struct tracked *t);
 void tracked_idle(struct tracked *t);
 

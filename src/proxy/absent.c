@@ -46,7 +46,24 @@ answer_first_error(struct session *s, const struct slot *t, struct slice *text)
 }
 
 void
-answer_absent(struct session *s, struct slot *t)
+answer_absent(struct slot *t)
+{
+	t->send = SEND_NOTHING;
+	t->source = SOURCE_FILTER;
+	t->state = SLOT_ANSWERED;
+	t->absent = true;
+}
+
+/* Moves b's bytes to the client. */
+static void
+put(struct session *s, struct buf *b)
+{
+	session_put(s, buf_head(b), buf_len(b));
+	buf_consume(b, buf_len(b));
+}
+
+static void
+put_all_absent(struct session *s, const struct slot *t)
 {
 	struct slice text;
 	struct buf b;
@@ -60,11 +77,21 @@ answer_absent(struct session *s, struct slot *t)
 	} else {
 		if (t->covered == COVERED_MGET)
 			check(encode_array(&b, t->key_count) == 0);
-		for (i = 0; i < t->key_count; i++)
+		for (i = 0; i < t->key_count && !s->closed; i++) {
 			answer_put_absent(s, &b, t->keys[i].filter);
+			if (buf_len(&b) >= SCRATCH_BYTES)
+				put(s, &b);
+		}
 	}
-	t->send = SEND_NOTHING;
-	t->source = SOURCE_FILTER;
-	slot_answer(t, &b);
+	put(s, &b);
 	buf_fini(&b);
+}
+
+void
+answer_write(struct session *s, const struct slot *t)
+{
+	if (t->absent)
+		put_all_absent(s, t);
+	else
+		session_put(s, t->answer, t->answer_len);
 }

@@ -40,7 +40,8 @@ struct adder {
 	struct worker *worker;
 	size_t index;
 	struct additions waiting;
-	struct view *newer;  /* from a refused add, until control has it too */
+	struct view *newer;  /* from a refused add, until control reads again */
+	uint64_t newer_than; /* filter_version that newer goes before */
 	unsigned batches;    /* out */
 	struct event *flush; /* at the end of the turn */
 	struct event *timer; /* deadlines and retries, while anything waits */
@@ -177,21 +178,14 @@ adder_link_changed(struct adder *a)
 static struct view *
 current_view(struct adder *a)
 {
-	struct view *v = filter_view(a->worker->filters[a->index]);
-	int64_t mine, theirs;
+	struct filter *f = a->worker->filters[a->index];
 
-	if (a->newer == NULL)
-		return v;
-	if (v->meta.exists &&
-	    slice_to_int64(slice_str(v->meta.epoch), &theirs) == 0 &&
-	    slice_to_int64(slice_str(a->newer->meta.epoch), &mine) == 0 &&
-	    theirs >= mine) {
+	/* Not the larger epoch: an old snapshot brings a smaller one. */
+	if (a->newer != NULL && filter_version(f) != a->newer_than) {
 		view_unref(a->newer);
 		a->newer = NULL;
-		return v;
 	}
-	view_unref(v);
-	return view_ref(a->newer);
+	return a->newer != NULL ? view_ref(a->newer) : filter_view(f);
 }
 
 /*
@@ -205,8 +199,9 @@ fill(struct adder *a, struct batch *b, struct add_call *call)
 
 	while ((d = STAILQ_FIRST(&a->waiting)) != NULL) {
 		const char *error = NULL;
-		enum add_fit fit = add_call_take(
-		    call, slice_of(d->element, d->len), &error);
+		enum add_fit fit = add_call_take(call,
+		    slice_of(d->element, d->len), d->source == ADD_LEARN,
+		    &error);
 
 		if (fit == ADD_FULL)
 			return;
@@ -226,7 +221,8 @@ requeue(struct batch *b)
 	STAILQ_CONCAT(&b->adder->waiting, &b->members);
 }
 
-static void
+/* False when the meta that came back is none: the same call would fail again. */
+static bool
 on_refused_epoch(
     struct adder *a, struct link *link, const struct redisReply *reply)
 {
@@ -235,20 +231,24 @@ on_refused_epoch(
 	struct filter *f = a->worker->filters[a->index];
 	struct meta *meta = mem_alloc(sizeof(*meta));
 	struct err err;
+	bool readable;
 
 	for (i = 2; i < n; i++)
 		fields[i - 2] = link_reply_text(link_reply_at(reply, i));
-	if (meta_parse(meta, fields, n >= 2 ? n - 2 : 0, &err) == 0) {
+	readable = meta_parse(meta, fields, n >= 2 ? n - 2 : 0, &err) == 0;
+	if (readable) {
 		if (a->newer != NULL)
 			view_unref(a->newer);
+		a->newer_than = filter_version(f);
 		a->newer = view_new(f, meta, link_run_id(link));
 	} else {
-		log_warn("meta_unreadable", LOG_STR("filter", f->name),
+		log_debug("meta_unreadable", LOG_STR("filter", f->name),
 		    LOG_STR("error", err.text));
 	}
 	worker_refresh(a->worker, a->index, -1);
 	free(meta);
 	free(fields);
+	return readable;
 }
 
 static void
@@ -297,8 +297,9 @@ on_added(struct link *link, const struct redisReply *reply, void *arg)
 	} else if (link_reply_type(reply) != LINK_ARRAY) {
 		fail_batch(b, link_reply_text(reply));
 	} else if (link_reply_integer(link_reply_at(reply, 0)) != 1) {
-		on_refused_epoch(a, link, reply);
+		at_once = on_refused_epoch(a, link, reply);
 		requeue(b);
+		expire(a);
 	} else {
 		struct slice epoch = link_reply_text(link_reply_at(reply, 1));
 		struct view *v = filter_view(a->worker->filters[a->index]);

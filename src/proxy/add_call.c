@@ -120,8 +120,8 @@ touch(struct add_call *c, size_t generation, uint32_t shard)
  * lost ones too. Returns how many they are, or -1 when some cannot be computed.
  */
 static int
-locate(const struct add_call *c, struct slice element, struct positions *out,
-    const char **error)
+locate(const struct add_call *c, struct slice element, bool learned,
+    struct positions *out, const char **error)
 {
 	const struct filter *f = c->filter;
 	const struct meta *m = c->meta;
@@ -145,6 +145,9 @@ locate(const struct add_call *c, struct slice element, struct positions *out,
 		}
 		if (scheme_positions(&gen->geometry,
 			f->has_key ? &f->key : NULL, element, &out[g]) != 0) {
+			out[g].count = 0;
+			if (learned)
+				continue;
 			*error = "the id is not UTF-8, which the filter's "
 				 "scheme needs";
 			return -1;
@@ -155,10 +158,11 @@ locate(const struct add_call *c, struct slice element, struct positions *out,
 }
 
 enum add_fit
-add_call_take(struct add_call *c, struct slice element, const char **error)
+add_call_take(
+    struct add_call *c, struct slice element, bool learned, const char **error)
 {
 	struct positions at[META_GENERATIONS_MAX];
-	int need = locate(c, element, at, error);
+	int need = locate(c, element, learned, at, error);
 	size_t generations = c->meta->generation_count, refs = 0;
 
 	if (need < 0)

@@ -24,9 +24,13 @@ enum add_fit {
 	ADD_FULL,  /* not in this call */
 	ADD_NEVER, /* not in this filter: *error says why (a constant text) */
 };
-/* Adds element (borrowed until add_call_free) to the call. */
+/*
+ * Adds element (borrowed until add_call_free) to the call. learned: of a write
+ * that goes on all the same; a generation whose scheme cannot hold the element
+ * is left out then, for it is never absent there.
+ */
 enum add_fit add_call_take(
-    struct add_call *c, struct slice element, const char **error);
+    struct add_call *c, struct slice element, bool learned, const char **error);
 
 /* Keys and arguments, borrowed from c; nothing is taken after this. */
 const struct slice *add_call_argv(

@@ -99,6 +99,7 @@ static void
 complete(struct session *s, struct slot *t)
 {
 	bool last = true;
+	bool early = t == s->stream_slot && t->streaming;
 
 	if (reply_is_error(&s->reply))
 		count_error(s, &s->reply);
@@ -123,7 +124,10 @@ complete(struct session *s, struct slot *t)
 	if (!last || s->closed)
 		return;
 	metric_sub(s->worker->metrics, METRIC_UPSTREAM_IN_FLIGHT, 0, 0, 1);
-	session_pop(s);
+	if (early)
+		forward_stream_answered(s);
+	else
+		session_pop(s);
 }
 
 static void
@@ -360,8 +364,12 @@ feed_execabort(
     struct session *s, struct slot *t, const uint8_t *data, size_t len)
 {
 	size_t used = 0;
-	enum parse_status status = reply_feed(&s->reply, data, len, &used);
+	enum parse_status status;
 
+	/* A message comes in between. */
+	if ((s->reply.size == 0 ? data[0] : s->reply.type) == '>')
+		return feed_relay(s, t, data, len);
+	status = reply_feed(&s->reply, data, len, &used);
 	if (status == PARSE_BAD) {
 		bad_reply(s);
 	} else if (status == PARSE_READY) {
@@ -408,7 +416,7 @@ next_slot(struct session *s)
 
 	while (!s->closed && (t = TAILQ_FIRST(&s->slots)) != NULL &&
 	    t != s->cursor && t->state == SLOT_ANSWERED) {
-		session_put(s, t->answer, t->answer_len);
+		answer_write(s, t);
 		if (!s->closed)
 			session_pop(s);
 	}
@@ -423,13 +431,15 @@ answer_feed(struct session *s, const uint8_t *data, size_t len)
 		struct slot *t;
 		size_t used = 0;
 
-		if (s->mode.level == MODE_OPAQUE) {
+		if (s->close_after_flush && s->mode.level != MODE_OPAQUE)
+			return; /* after QUIT and the like nothing is due */
+		t = next_slot(s);
+		/* Of an opaque session only the replay's replies are known. */
+		if (s->mode.level == MODE_OPAQUE &&
+		    (t == NULL || t->shape != SHAPE_SWALLOW)) {
 			session_put(s, data, len);
 			return;
 		}
-		if (s->close_after_flush)
-			return; /* after QUIT and the like nothing is due */
-		t = next_slot(s);
 		switch (t != NULL ? t->shape : SHAPE_RELAY) {
 		case SHAPE_RELAY:
 			used = feed_relay(s, t, data, len);

@@ -74,7 +74,7 @@ settle_read(struct session *s, struct slot *t)
 			error = t->keys[i].verdict == KEY_ABSENT &&
 			    answer_absent_error(s, t->keys[i].filter, &text);
 		if (error || absent == t->key_count) {
-			answer_absent(s, t);
+			answer_absent(t);
 			return;
 		}
 		t->send = SEND_SPLIT;
@@ -239,22 +239,22 @@ decide_read(struct session *s, struct slot *t, const struct command *c,
 	return true;
 }
 
-/* Until the upstream's commands are known nobody can say which are writes. */
-static bool
-table_missing(struct session *s, struct slot *t, bool *decided)
+bool
+decide_table_missing(const struct session *s)
 {
-	struct worker *w = s->worker;
+	const struct worker *w = s->worker;
 
-	if (w->commands_known || w->commands_refused ||
-	    w->settings->filter_count == 0)
+	return !w->commands_known && !w->commands_refused &&
+	    w->settings->filter_count != 0;
+}
+
+static bool
+decide_without_table(struct session *s, struct slot *t)
+{
+	if (!s->worker->upstream_failed)
 		return false;
-	*decided = w->upstream_failed;
-	if (w->upstream_failed) {
-		slot_answer_error(t,
-		    "ERR bloomgate: upstream is not reachable yet, so its "
-		    "commands are not known; try again");
-		t->send = SEND_NOTHING;
-	}
+	slot_answer_error(t, TABLE_MISSING_TEXT);
+	t->send = SEND_NOTHING;
 	return true;
 }
 
@@ -339,7 +339,6 @@ decide(struct session *s, struct slot *t)
 	size_t argc = decide_argv(s, session_request_base(s, t));
 	const struct slice *argv = w->argv;
 	const struct command *c;
-	bool decided;
 	int filter;
 
 	if (s->mode.level == MODE_OPAQUE)
@@ -350,8 +349,8 @@ decide(struct session *s, struct slot *t)
 	if (c->effect == EFFECT_BF && argc > 1 &&
 	    (filter = pattern_filter_named(w->patterns, argv[1])) >= 0)
 		return bf_decide(s, t, (size_t)filter, argv, argc);
-	if (table_missing(s, t, &decided))
-		return decided;
+	if (decide_table_missing(s))
+		return decide_without_table(s, t);
 	if (c->covered != COVERED_NONE && command_plain(c, argc))
 		return decide_read(s, t, c, argv, argc);
 	if (s->databases != 0 && learn_may(s, c))
@@ -387,7 +386,7 @@ decide_may_stream(struct session *s)
 	const uint8_t *base = buf_head(&s->in) + s->parsed;
 	const struct command *c;
 
-	if (r->is_inline)
+	if (r->is_inline || decide_table_missing(s))
 		return false;
 	if (r->argc == 0)
 		return r->declared != 0;

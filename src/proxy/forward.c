@@ -7,7 +7,7 @@
  *
  *   NONE -> FORWARD -> HELD -> NONE	 the request is complete, its adds are out
  *	     FORWARD -> NONE		 complete, nothing to add
- *	     FORWARD -> DISCARD -> NONE	 the upstream is lost, or an add failed
+ *	     FORWARD -> DISCARD -> NONE	 the upstream is lost, or has answered
  *   NONE -> DISCARD -> NONE		 it is for bloomgate and too large
  */
 #include "config.h"
@@ -103,7 +103,8 @@ refuse_large(struct session *s, struct slot *t)
 	    "forwarded; send this command in smaller parts",
 	    WHOLE_MAX);
 	t->send = SEND_NOTHING;
-	slot_answer_error(t, text);
+	slot_answer_error(
+	    t, decide_table_missing(s) ? TABLE_MISSING_TEXT : text);
 	s->stream = STREAM_DISCARD;
 }
 
@@ -122,7 +123,7 @@ forward_stream_start(struct session *s)
 		    w->commands, request_arg(&s->request, base, 0));
 	/* A covered read that large is Redis's alone. */
 	if (!may && c != NULL && c->covered != COVERED_NONE)
-		may = true;
+		may = !decide_table_missing(s);
 	request_detach(&s->request, base);
 	buf_consume(&s->in, s->request.size);
 	s->stream_has_last = false;
@@ -163,6 +164,7 @@ stream_bad(struct session *s)
 	session_end_input(s);
 	if (t == NULL) {
 		/* Answered already, or opaque: nothing is left to say. */
+		s->stream = STREAM_NONE;
 		session_end(s);
 		return;
 	}
@@ -272,6 +274,16 @@ forward_stream_release(struct session *s, const char *failure)
 	upstream_lost(s, "closed after a write that was not executed");
 }
 
+/* Nothing may be forwarded, and so be answered, before t has its answer. */
+static void
+wait_for_adds(struct session *s, struct slot *t)
+{
+	check(s->cursor == NULL && TAILQ_NEXT(t, next) == NULL);
+	t->streaming = false;
+	t->state = SLOT_PENDING;
+	s->cursor = t;
+}
+
 void
 forward_stream_lost(struct session *s, const char *reason)
 {
@@ -280,8 +292,28 @@ forward_stream_lost(struct session *s, const char *reason)
 	check(s->stream == STREAM_HELD && t != NULL && t->pending > 0);
 	if (t->failure == NULL)
 		t->failure = mem_printf("upstream %s", reason);
-	t->streaming = false;
-	t->state = SLOT_PENDING;
 	metric_sub(s->worker->metrics, METRIC_UPSTREAM_IN_FLIGHT, 0, 0, 1);
+	wait_for_adds(s, t);
 	stream_done(s);
+}
+
+void
+forward_stream_answered(struct session *s)
+{
+	struct slot *t = s->stream_slot;
+
+	s->stream_slot = NULL;
+	if (t->pending != 0) {
+		/* The adds still point to it. */
+		t->replied = true;
+		wait_for_adds(s, t);
+	} else {
+		session_pop(s);
+	}
+	if (s->stream == STREAM_HELD)
+		stream_done(s);
+	else
+		s->stream = STREAM_DISCARD;
+	/* It would take what comes next for the rest of this request. */
+	upstream_lost(s, "closed after an answer to a part of a request");
 }

@@ -60,6 +60,11 @@ settle(struct session *s, struct slot *t)
 		forward_stream_release(s, t->failure);
 		return;
 	}
+	if (t->replied) {
+		t->send = SEND_NOTHING;
+		t->state = SLOT_ANSWERED; /* by nothing more */
+		return;
+	}
 	if (t->failure == NULL) {
 		t->state = SLOT_READY;
 		return;
@@ -157,11 +162,13 @@ on_key(size_t index, void *arg)
 			    "learn; send it in smaller parts");
 		return;
 	}
-	if (s->mode.level != MODE_OPAQUE && !leaves_database(l->command)) {
+	if (s->mode.level != MODE_OPAQUE && s->databases == 0 &&
+	    !leaves_database(l->command)) {
 		learn_key(l, index, s->mode.db);
 		return;
 	}
-	/* All databases that it could be: an opaque session's is not known. */
+	/* All databases that it could be: an opaque session's is not known, nor
+	 * that of a stream which did not wait for the reply to SELECT. */
 	for (i = 0; i < settings->filter_count; i++) {
 		for (before = 0; before < i; before++)
 			if (settings->filters[before].db ==

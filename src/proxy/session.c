@@ -156,18 +156,21 @@ session_pop(struct session *s)
 	slot_free(t);
 }
 
-void
+bool
 session_deliver(struct session *s)
 {
 	struct slot *t;
+	bool moved = false;
 
 	while (!s->closed && (t = TAILQ_FIRST(&s->slots)) != NULL &&
 	    t != s->cursor && t->state == SLOT_ANSWERED &&
 	    (buf_len(&s->out) < s->worker->output_pause)) {
-		session_put(s, t->answer, t->answer_len);
+		answer_write(s, t);
 		if (!s->closed)
 			session_pop(s);
+		moved = true;
 	}
+	return moved;
 }
 
 const uint8_t *
@@ -230,6 +233,8 @@ consider_stream(struct session *s, size_t available)
 {
 	if (available < STREAM_MIN || s->cursor != NULL)
 		return false;
+	if (decide_table_missing(s) && !s->worker->upstream_failed)
+		return false; /* worker_pump_all comes back here */
 	if (available < WHOLE_MAX && !decide_may_stream(s))
 		return false;
 	forward_stream_start(s);
@@ -251,9 +256,11 @@ parse_one(struct session *s)
 	size_t available = buf_len(&s->in) - s->parsed;
 	struct slot *t;
 
-	/* Redis asks strangers to be brief, and so do we (FAULTS, A14). */
-	request_set_unauthenticated(
-	    &s->request, s->mode.user == NULL && s->worker->default_closed);
+	/* Redis asks strangers to be brief, and so do we (FAULTS, A14); who has
+	 * an AUTH on its way is Redis's to judge. */
+	request_set_unauthenticated(&s->request,
+	    s->mode.user == NULL && s->worker->default_closed &&
+		s->mode.outstanding == 0);
 	switch (request_parse(
 	    &s->request, buf_head(&s->in) + s->parsed, available)) {
 	case PARSE_MORE:
@@ -317,6 +324,8 @@ step(struct session *s)
 {
 	bool moved = false;
 
+	if (s->close_after_flush)
+		return false; /* nothing more is due, so nothing is executed */
 	if (s->stream != STREAM_NONE)
 		moved = forward_stream(s);
 	if (!s->closed && s->held != NULL && decide(s, s->held)) {
@@ -325,7 +334,7 @@ step(struct session *s)
 		moved = true;
 	}
 	moved |= advance(s);
-	session_deliver(s);
+	moved |= session_deliver(s);
 	if (can_parse(s))
 		moved |= parse_one(s);
 	return moved && !s->closed;
@@ -344,12 +353,33 @@ is_finished(const struct session *s)
 		s->stream == STREAM_NONE);
 }
 
-/* The client went in the middle of a request that streams. */
+/* The client went in the middle of a request that streams, and has what was due
+ * before it. */
 static bool
 is_cut_off(const struct session *s)
 {
 	return s->end_of_file && s->stream == STREAM_FORWARD &&
-	    buf_len(&s->in) == 0;
+	    buf_len(&s->in) == 0 &&
+	    (s->stream_slot == NULL ||
+		s->stream_slot == TAILQ_FIRST(&s->slots));
+}
+
+static bool
+is_client_full(const struct session *s)
+{
+	return buf_len(&s->out) >= s->worker->output_pause;
+}
+
+/* Sends what is there. True when that made room which was missing: what stopped
+ * for it must go on now, for no event will say so. */
+static bool
+flush_both(struct session *s)
+{
+	bool up = !upstream_has_room(s), client = is_client_full(s);
+
+	upstream_flush(s);
+	return client_flush(s) &&
+	    ((up && upstream_has_room(s)) || (client && !is_client_full(s)));
 }
 
 void
@@ -364,14 +394,10 @@ session_pump(struct session *s)
 		s->pump_again = false;
 		while (!s->closed && step(s))
 			;
-	} while (!s->closed && s->pump_again);
+	} while (!s->closed && (flush_both(s) || s->pump_again));
 	s->pumping = false;
-	if (!s->closed && is_cut_off(s))
-		session_close(s);
-	if (!s->closed && is_finished(s))
+	if (!s->closed && (is_cut_off(s) || is_finished(s)))
 		session_end(s);
-	if (!s->closed)
-		upstream_flush(s);
 	if (!s->closed && client_flush(s))
 		client_update(s);
 }

@@ -129,7 +129,7 @@ void session_describe(const struct session *s, struct buf *out);
 /* Appends to the client's output; closes the session where its cap is passed. */
 void session_put(struct session *s, const void *data, size_t len);
 /* Replies that wait at the head and are complete leave. */
-void session_deliver(struct session *s);
+bool session_deliver(struct session *s); /* true: some did */
 /* Removes and frees the head slot after its reply has left. */
 void session_pop(struct session *s);
 /* The first byte of the request of t, which is not yet forwarded and is the
@@ -151,6 +151,11 @@ bool session_has_room(const struct session *s);
 bool decide(struct session *s, struct slot *t);
 /* What a request may not be kept whole for: true when it may stream. */
 bool decide_may_stream(struct session *s);
+/* Until the upstream's commands are known nobody can say which are writes. */
+bool decide_table_missing(const struct session *s);
+#define TABLE_MISSING_TEXT                                                     \
+	"ERR bloomgate: upstream is not reachable yet, so its "                \
+	"commands are not known; try again"
 /* Fills the worker's argv from the session's request; its argc. */
 size_t decide_argv(struct session *s, const uint8_t *base);
 /* learn.c: starts the adds that the request needs; how many. */
@@ -172,12 +177,16 @@ bool forward_stream(struct session *s);
 /* The adds of the streamed request are acknowledged (or failed: why). */
 void forward_stream_release(struct session *s, const char *failure);
 /* The upstream went while only the last byte was missing: when its adds are back
- * the request is answered as not executed. */
+ * the request is answered as not executed; nothing is forwarded before. */
 void forward_stream_lost(struct session *s, const char *reason);
+/* The reply to the streamed request, of which a part has not been sent, has left
+ * (Redis refused its head): the rest is dropped. */
+void forward_stream_answered(struct session *s);
 
 /* connect.c */
-/* Room for a whole request made anew, and the replay, above the pause. */
-#define UP_OUT_MAX (OUTPUT_PAUSE + 4 * WHOLE_MAX)
+/* Above the pause, room for a whole request made anew and for the replay, which
+ * holds what up to four requests brought: secret, name, library and version. */
+#define UP_OUT_MAX (OUTPUT_PAUSE + 6 * (WHOLE_MAX + SCRATCH_BYTES))
 /* Opens the connection if there is none. */
 void upstream_need(struct session *s);
 void upstream_opened(struct session *s);
@@ -207,8 +216,11 @@ upstream_has_room(const struct session *s)
 /* answer.c: len bytes came from the upstream. */
 void answer_feed(struct session *s, const uint8_t *data, size_t len);
 /* absent.c */
-/* Writes the reply of a covered read that is decided here alone. */
-void answer_absent(struct session *s, struct slot *t);
+/* Answers a covered read that is decided here alone. The reply is made only when
+ * it leaves: it may be much longer than the request, and wait long. */
+void answer_absent(struct slot *t);
+/* The reply of an ANSWERED slot goes to the client. */
+void answer_write(struct session *s, const struct slot *t);
 /* One absent element or GET in the filter's way. */
 void answer_put_absent(struct session *s, struct buf *b, size_t filter);
 /* True (and the text) where the filter answers absent with an error. */

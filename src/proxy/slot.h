@@ -72,6 +72,7 @@ struct slot {
 	bool quit;         /* QUIT: the session ends with its reply */
 	bool protocol_end; /* the reply ends the session (protocol error) */
 	bool streaming;    /* its last bytes are not forwarded yet */
+	bool replied;      /* its reply has left while its adds were out */
 	unsigned pending;  /* checks or adds out */
 	size_t raw_len;    /* bytes in the input buffer, until forwarded */
 	size_t command;    /* metric_command_index */
@@ -82,6 +83,7 @@ struct slot {
 	size_t key_count;
 	size_t position;  /* SHAPE_ELEMENTS: next key to write out */
 	bool element_out; /* SHAPE_ELEMENTS: a part of the element has left */
+	bool absent;      /* ANSWERED: all keys are, and there is no answer */
 	uint8_t *answer;  /* ANSWERED: the reply; owned */
 	size_t answer_len;
 	int *values; /* BF.*: a result per item; owned */

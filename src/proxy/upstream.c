@@ -105,7 +105,8 @@ fail_sent(struct session *s, const char *reason)
 void
 upstream_lost(struct session *s, const char *reason)
 {
-	bool partial = s->relayed;
+	bool partial = s->relayed, held = s->stream == STREAM_HELD;
+	struct slot *last = NULL, *t;
 
 	metric_add(
 	    s->worker->metrics, METRIC_UPSTREAM_ERRORS_TOTAL, ERROR_EOF, 0, 1);
@@ -118,13 +119,15 @@ upstream_lost(struct session *s, const char *reason)
 		session_end(s);
 		return;
 	}
-	if (s->stream == STREAM_HELD)
+	if (held) {
+		last = s->stream_slot;
 		forward_stream_lost(s, reason);
+	}
 	fail_sent(s, reason);
 	if (s->mode.stateful) {
-		struct slot *last = NULL, *t;
-
-		for (t = TAILQ_FIRST(&s->slots); t != NULL && t != s->cursor;
+		/* The lost one of a stream is the last of all. */
+		for (t = TAILQ_FIRST(&s->slots);
+		     !held && t != NULL && t != s->cursor;
 		     t = TAILQ_NEXT(t, next))
 			last = t;
 		session_end_input(s);
@@ -177,8 +180,13 @@ upstream_flush(struct session *s)
 			continue;
 		/* A lost connection is noticed by reading: what Redis said
 		 * before it closed must not be lost with it. */
-		if (n < 0)
+		if (n < 0) {
+			/* Nobody will read it, and an event that says that it
+			 * can be written would come again and again. */
+			if (errno != EAGAIN && errno != EWOULDBLOCK)
+				buf_consume(&s->up_out, buf_len(&s->up_out));
 			break;
+		}
 		buf_consume(&s->up_out, (size_t)n);
 	}
 	buf_trim(&s->up_out);

@@ -269,7 +269,7 @@ worker_pump_all(struct worker *w)
 
 	for (s = TAILQ_FIRST(&w->sessions); s != NULL; s = next) {
 		next = TAILQ_NEXT(s, next);
-		if (s->held == NULL)
+		if (s->held == NULL && buf_len(&s->in) == s->parsed)
 			continue;
 		session_enter(s);
 		session_pump(s);

@@ -141,7 +141,12 @@ begin_all(struct build *b)
 	for (int i = 0; i < BEGIN_TRIES; i++) {
 		int rc = try_begin(b, base);
 
-		if (rc <= 0)
+		/* Another may have committed since the meta was read: what
+		 * serves, and is compared with and carried from, is what does
+		 * now that we hold the lock. */
+		if (rc == 0)
+			return calls_meta(b, b->meta);
+		if (rc < 0)
 			return rc;
 	}
 	return build_fail(b, "begin: meta lists too many generations");

@@ -198,3 +198,27 @@ def test_a_failing_add_stops_its_write(redis, bloomgate, make_filter, ids_file,
             lambda: client.call("SET", "user:lost", "v") == resp.OK, 10, "adds again"
         )
         assert client.call("GET", "user:lost") == resp.bulk("v")
+
+
+def test_add_under_a_meta_that_cannot_be_read(redis, bloomgate, make_filter, ids_file):
+    """It fails when its time is over, and nobody is asked without end."""
+    gate = bloomgate(redis, filters=[make_filter(ids_file(["1"]))])
+    redis.call("HSET", "bloom:{user}:meta", "epoch", "damaged")
+    with gate.client(seconds=30) as client:
+        before = redis.calls("evalsha")
+        reply = client.call("BF.ADD", "user", "new")
+        assert reply.startswith(b"-ERR bloomgate: the filter's store did not take")
+        assert redis.calls("evalsha") - before < 1000
+
+
+def test_write_of_an_id_that_the_scheme_cannot_hold(
+        redis, bloomgate, make_filter, ids_file):
+    """It is never absent, so there is nothing to learn, and the write passes."""
+    gate = bloomgate(redis, filters=[
+        make_filter(ids_file(["1"]), scheme="guava-hashcode")])
+    with gate.client() as client:
+        for key in (b"user:\xff\xfe", b"user:good"):
+            assert client.call("SET", key, "v") == b"+OK\r\n"
+            assert client.call("GET", key) == resp.bulk("v")
+        assert client.call("GET", b"user:\xff\xff") == b"$-1\r\n"
+        assert client.call("BF.ADD", "user", b"\xff\xfe").startswith(b"-ERR")

@@ -423,3 +423,30 @@ def test_a_source_that_fails_changes_nothing(redis, bloomgate, make_filter, fold
 
     for prepare in (exit_status, too_few, shrunk, too_long):
         fails(prepare)
+
+
+def test_master_that_becomes_a_replica(redis_server, bloomgate, make_filter, ids_file):
+    """It keeps its run id and its connections, and takes over data that lack what
+    was added: its first refusal of a heartbeat ends the lease."""
+    redis, other = redis_server(tcp=True), redis_server(tcp=True)
+    gate = bloomgate(redis, filters=[make_filter(ids_file(KNOWN))])
+
+    def synced(server):
+        return b"master_link_status:up" in server.value("INFO", "replication")
+
+    def port(server):
+        return server.value("CONFIG", "GET", "port")[1]
+
+    for server in (redis, other):
+        server.call("CONFIG", "SET", "repl-diskless-sync-delay", "0")
+    assert other.call("REPLICAOF", "127.0.0.1", port(redis)) == b"+OK\r\n"
+    wait.until(lambda: synced(other), 20, "the other is in sync")
+    other.call("REPLICAOF", "NO", "ONE")
+    with gate.client() as client:
+        assert client.call("GET", "user:late") == NULL
+        assert client.call("BF.ADD", "user", "late") == b":1\r\n"
+        redis.call("REPLICAOF", "127.0.0.1", port(other))
+        wait.until(lambda: synced(redis), 20, "a replica")
+        wait.until(lambda: gate.events("heartbeat_failed"), 5, "refused")
+        for _ in range(100):
+            assert client.call("GET", "user:late") == b"$-1\r\n"
