@@ -32,7 +32,7 @@ struct heartbeat_call {
 	char shards[CONTROL_TAGS][NAME_MAX_BYTES];
 	char offsets[CONTROL_TAGS][24];
 	char value[64 + EPOCH_TEXT_MAX], lease[24];
-	struct slice argv[2 + CONTROL_TAGS + 4 + 3 * CONTROL_TAGS];
+	struct slice argv[2 + CONTROL_TAGS + 5 + 3 * CONTROL_TAGS];
 	size_t argc, nkeys;
 };
 
@@ -182,13 +182,13 @@ log_persisted(struct tracked *t, const struct redisReply *reply)
 		    LOG_STR("filter", t->filter->name), LOG_INT("keys", n));
 }
 
-/* {1, epoch, seq, time, run-id, lost, persisted, lock-until}: true when it is
- * that. */
+/* {1, epoch, seq, time, run-id, lost, persisted, lock-until, history}: true
+ * when it is that. */
 static bool
 heartbeat_valid(const struct redisReply *reply)
 {
 	return link_reply_type(reply) == LINK_ARRAY &&
-	    link_reply_count(reply) >= 8 &&
+	    link_reply_count(reply) >= 9 &&
 	    link_reply_integer(link_reply_at(reply, 0)) == 1;
 }
 
@@ -212,6 +212,17 @@ log_refused(struct tracked *t, const struct redisReply *reply)
 		link_reply_type(reply) == LINK_ARRAY
 		    ? link_reply_text(link_reply_at(reply, 1))
 		    : link_reply_text(reply)));
+}
+
+/* True unless Redis says that its data are no longer those of this connection's
+ * INFO. */
+static bool
+same_history(const struct link *l, struct slice history)
+{
+	const char *known = strchr(link_run_id(l), ':');
+
+	return history.len == 0 || known == NULL ||
+	    slice_is(history, known + 1);
 }
 
 static void
@@ -240,6 +251,12 @@ on_heartbeat(struct link *l, const struct redisReply *reply, void *arg)
 	t->redis_us_at_ns = t->sent_ns;
 	t->lock_until_us = reply_number(link_reply_at(reply, 7));
 	log_persisted(t, reply);
+	if (!same_history(l, link_reply_text(link_reply_at(reply, 8)))) {
+		/* The next connection tells whose data these are now. */
+		tracked_refused(t);
+		link_drop(l, "the data behind are of another history");
+		return;
+	}
 	if (t->wrote_peer) {
 		t->peer_known = true;
 		t->peer_at_ns = t->sent_ns;
@@ -284,6 +301,7 @@ tracked_heartbeat(struct tracked *t)
 	push(call, slice_str(c->peer));
 	push(call, slice_str(call->value));
 	push(call, slice_str(call->lease));
+	push(call, slice_str(t->view->meta.epoch));
 	for (size_t i = 0; i < n; i++) {
 		const struct generation *g = tags[i].generation;
 
@@ -329,6 +347,7 @@ tracked_farewell(struct tracked *t, void (*done)(struct control *c))
 	push(call, slice_str(t->control->peer));
 	push(call, slice_str("-"));
 	push(call, slice_str("0"));
+	push(call, slice_str(""));
 	sent = script_run(t->group->link, SCRIPT_HEARTBEAT, CONTROL_REPLY_MS,
 		   on_farewell_reply, w, call->nkeys, call->argv,
 		   call->argc) == 0;

@@ -10,6 +10,8 @@
  */
 #include "config.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +20,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "redis/script.h"
 
 static void
 take_lease(struct tracked *t)
@@ -27,9 +30,12 @@ take_lease(struct tracked *t)
 }
 
 static void
-publish(struct tracked *t, const struct meta *m, const char *run_id)
+publish(struct tracked *t, const struct meta *m, const char *run_id, bool old)
 {
 	struct view *v = view_new(t->filter, m, run_id);
+
+	if (old && v->state == FILTER_SERVING)
+		v->state = FILTER_SUSPECT;
 
 	/* A verdict under way with the old view must find it out of date. */
 	take_lease(t);
@@ -63,6 +69,63 @@ read_meta(struct meta *m, const struct redisReply *reply, struct err *err)
 	return rc;
 }
 
+/* True when an epoch above this one was seen before. */
+static bool
+is_old(struct tracked *t, const struct meta *m)
+{
+	int64_t epoch;
+
+	if (!m->exists || slice_to_int64(slice_str(m->epoch), &epoch) != 0)
+		return false;
+	if (epoch < t->epoch_seen)
+		return true;
+	t->epoch_seen = epoch;
+	return false;
+}
+
+static void send_meta(struct tracked *t);
+
+static void
+on_distrusted(struct link *l, const struct redisReply *reply, void *arg)
+{
+	struct tracked *t = arg;
+
+	(void)l;
+	check(t->step == STEP_DISTRUST);
+	t->step = STEP_IDLE;
+	t->read_meta = true;
+	if (t->control->stopping)
+		return;
+	if (reply == NULL || link_reply_type(reply) == LINK_ERROR)
+		tracked_idle(t); /* the next tick tries again */
+	else
+		send_meta(t);
+}
+
+/* Says in Redis, for every bloomgate, that nothing here is trusted any more. */
+static void
+send_distrust(struct tracked *t, const char *epoch)
+{
+	char meta[NAME_MAX_BYTES], channel[NAME_MAX_BYTES], seen[24];
+	const char *key = t->filter->redis_key;
+	struct slice argv[4];
+
+	log_warn("filter_older", LOG_STR("filter", t->filter->name),
+	    LOG_STR("epoch", epoch), LOG_INT("seen", t->epoch_seen),
+	    LOG_STR("effect", "suspect until it is rebuilt"));
+	argv[0] = slice_of(meta, name_other(meta, sizeof(meta), key, "meta"));
+	argv[1] = slice_of(
+	    channel, name_other(channel, sizeof(channel), key, "events"));
+	argv[2] = slice_str(epoch);
+	snprintf(seen, sizeof(seen), "%" PRId64, t->epoch_seen);
+	argv[3] = slice_str(seen);
+	if (script_run(t->group->link, SCRIPT_DISTRUST, CONTROL_REPLY_MS,
+		on_distrusted, t, 1, argv, 4) == 0)
+		t->step = STEP_DISTRUST;
+	else
+		t->read_meta = true;
+}
+
 static void
 on_meta(struct link *l, const struct redisReply *reply, void *arg)
 {
@@ -81,10 +144,15 @@ on_meta(struct link *l, const struct redisReply *reply, void *arg)
 	}
 	m = mem_zalloc(1, sizeof(*m));
 	if (read_meta(m, reply, &err) == 0) {
+		bool old = is_old(t, m);
+
 		t->read_meta = false;
-		publish(t, m, link_run_id(l));
+		publish(t, m, link_run_id(l), old);
+		if (old)
+			send_distrust(t, m->epoch);
+		else
+			tracked_heartbeat(t);
 		free(m);
-		tracked_heartbeat(t);
 		return;
 	}
 	free(m);
@@ -93,7 +161,7 @@ on_meta(struct link *l, const struct redisReply *reply, void *arg)
 		log_warn("filter_meta_unreadable",
 		    LOG_STR("filter", t->filter->name),
 		    LOG_STR("error", err.text));
-	publish(t, NULL, link_run_id(l));
+	publish(t, NULL, link_run_id(l), false);
 	t->read_meta = true;
 	tracked_idle(t);
 }

@@ -10,7 +10,9 @@
  *	 META --reply--> view published --> HEARTBEAT
  *	 HEARTBEAT --same epoch--> lease --> idle
  *	 HEARTBEAT --other epoch, other run id, generations lost--> META
- *	 META, HEARTBEAT --no reply--> idle (the timer, or the next link up)
+ *	 META --epoch below one seen before--> SUSPECT published -> DISTRUST
+ *	 DISTRUST --reply--> META
+ *	 all --no reply--> idle (the timer, or the next link up)
  */
 #ifndef CONTROL_TRACKED_H
 #define CONTROL_TRACKED_H
@@ -58,6 +60,7 @@ enum tracked_step {
 	STEP_IDLE,
 	STEP_META,
 	STEP_HEARTBEAT,
+	STEP_DISTRUST,
 };
 
 struct tracked {
@@ -69,7 +72,13 @@ struct tracked {
 	struct view *view; /* referenced: the published one; never NULL */
 	char run_id[RUN_ID_LEN + 1]; /* of the link that view was read on */
 	enum tracked_step step;
-	bool read_meta;   /* the next step is META */
+	bool read_meta; /* the next step is META */
+	/*
+	 * The largest epoch ever read. A smaller one means that the data are of
+	 * an earlier moment (swapped back, reloaded, restored) and may lack
+	 * acknowledged adds under a right tag.
+	 */
+	int64_t epoch_seen;
 	unsigned rereads; /* in a row, because the epoch had changed */
 	bool logged;      /* a state was logged since the start */
 	enum filter_state logged_state;

@@ -47,7 +47,8 @@ static const char *const commands[] = {"get", "mget", "exists", "set", "setex",
     "bf.exists", "bf.mexists", "bf.insert", "bf.info", "bf.card", "bf.reserve",
     "other"};
 static const char *const scripts[] = {"add", "begin", "make", "open", "merge",
-    "seal", "commit", "retire", "rollback", "heartbeat", "release", "other"};
+    "seal", "commit", "retire", "rollback", "heartbeat", "release", "distrust",
+    "other"};
 #define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 
 static const struct dim dims[] = {

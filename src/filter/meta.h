@@ -26,7 +26,7 @@
 #define META_LAYOUT          1
 #define META_GENERATIONS_MAX 16
 #define GENERATION_NAME_MAX  64
-#define RUN_ID_LEN           40
+#define RUN_ID_LEN           81 /* redis/link.h: link_run_id */
 #define EPOCH_TEXT_MAX       24
 
 enum generation_state {

@@ -22,13 +22,15 @@
 #include "redis/script.h"
 
 #define BATCHES_MAX 16 /* out at once: bounds what Redis is asked at a time */
+/* The longest that an element waits behind others that are taken. */
+#define ADD_LINE_MS 60000
 #define RETRY_MS    20
 
 struct addition {
 	STAILQ_ENTRY(addition) next;
 	uint8_t *element; /* owned */
 	size_t len;
-	uint64_t deadline_ms; /* clock_boot_ms */
+	uint64_t queued_ms; /* clock_boot_ms */
 	enum metric_add source;
 	add_fn done;
 	void *owner, *what;
@@ -43,6 +45,8 @@ struct adder {
 	struct view *newer;  /* from a refused add, until control reads again */
 	uint64_t newer_than; /* filter_version that newer goes before */
 	unsigned batches;    /* out */
+	uint64_t
+	    progress_ms; /* clock_boot_ms of the last batch that was taken */
 	struct event *flush; /* at the end of the turn */
 	struct event *timer; /* deadlines and retries, while anything waits */
 	bool flush_due;
@@ -93,18 +97,17 @@ static void
 expire(struct adder *a)
 {
 	uint64_t now = clock_boot_ms();
+	uint64_t stuck_ms = a->progress_ms + ADD_TIMEOUT_MS;
 	struct additions late = STAILQ_HEAD_INITIALIZER(late);
-	struct additions rest = STAILQ_HEAD_INITIALIZER(rest);
 	struct addition *d;
 
-	while ((d = STAILQ_FIRST(&a->waiting)) != NULL) {
+	/* Oldest first. While others are being taken a long line moves on. */
+	while ((d = STAILQ_FIRST(&a->waiting)) != NULL &&
+	    now >= d->queued_ms + ADD_TIMEOUT_MS &&
+	    (now >= stuck_ms || now >= d->queued_ms + ADD_LINE_MS)) {
 		STAILQ_REMOVE_HEAD(&a->waiting, next);
-		if (now >= d->deadline_ms)
-			STAILQ_INSERT_TAIL(&late, d, next);
-		else
-			STAILQ_INSERT_TAIL(&rest, d, next);
+		STAILQ_INSERT_TAIL(&late, d, next);
 	}
-	STAILQ_CONCAT(&a->waiting, &rest);
 	while ((d = STAILQ_FIRST(&late)) != NULL) {
 		STAILQ_REMOVE_HEAD(&late, next);
 		finish(a, d, -1,
@@ -304,6 +307,7 @@ on_added(struct link *link, const struct redisReply *reply, void *arg)
 		struct slice epoch = link_reply_text(link_reply_at(reply, 1));
 		struct view *v = filter_view(a->worker->filters[a->index]);
 
+		a->progress_ms = clock_boot_ms();
 		/* The call itself may have changed the epoch. */
 		if (!slice_is(epoch, v->meta.epoch))
 			worker_refresh(a->worker, a->index, -1);
@@ -377,7 +381,7 @@ add_start(struct worker *w, size_t index, struct slice element,
 	d = mem_zalloc(1, sizeof(*d));
 	d->element = mem_dup(element.data, element.len);
 	d->len = element.len;
-	d->deadline_ms = clock_boot_ms() + ADD_TIMEOUT_MS;
+	d->queued_ms = clock_boot_ms();
 	d->source = source;
 	d->done = done;
 	d->owner = owner;

@@ -218,6 +218,14 @@ bf_decide(struct session *s, struct slot *t, size_t filter,
 	switch (permission_of(s->worker->permissions, &s->mode)) {
 	case PERMISSION_ASKING:
 		return false;
+	case PERMISSION_UNKNOWN:
+		/* Just started: the link that asks is not up yet. */
+		if (!s->worker->commands_known && !s->worker->upstream_failed)
+			return false;
+		return refuse(t,
+		    "ERR bloomgate: Redis does not tell what this session may "
+		    "do; give bloomgate's own user +acl|getuser, or set "
+		    "permission: trust");
 	case PERMISSION_NOAUTH:
 		return refuse(t, "NOAUTH Authentication required.");
 	case PERMISSION_NO:

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/clock.h"
 #include "core/mem.h"
@@ -96,6 +97,10 @@ check_start(struct worker *w, size_t index, struct slice element, check_fn done,
 	result = CHECK_NO_STORE;
 	if (!link_is_up(link) || w->checks >= CHECKS_MAX)
 		goto out;
+	if (strcmp(link_run_id(link), view->meta.run_id) != 0) {
+		worker_store_doubt(w, index);
+		goto out;
+	}
 	name_shard(key, sizeof(key), f->redis_key, g->name, p.shard);
 	l = mem_alloc(sizeof(*l));
 	*l = (struct lookup){.worker = w,

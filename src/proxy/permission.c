@@ -190,7 +190,7 @@ ask(struct permissions *p, struct entry *e)
 	if (link_command(
 		p->worker->upstream, ASK_TIMEOUT_MS, on_user, q, argv, 3) == 0)
 		return;
-	e->asking = false;
+	e->asking = e->known = false;
 	e->verdict = PERMISSION_NO;
 	e->expires_ms = 0;
 	free(q->user);
@@ -234,6 +234,8 @@ permission_of(struct permissions *p, const struct mode *m)
 	e = entry_of(p, m->user != NULL ? m->user : "default");
 	if (e->asking)
 		return PERMISSION_ASKING;
+	if (!e->known)
+		return PERMISSION_UNKNOWN;
 	if (m->user == NULL && !e->nopass)
 		return PERMISSION_NOAUTH;
 	return e->verdict;

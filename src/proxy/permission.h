@@ -10,10 +10,11 @@
 #include "proxy/worker.h"
 
 enum permission {
-	PERMISSION_ASKING, /* not known yet: worker_pump_all when it is */
-	PERMISSION_ALL,    /* every command on every key */
-	PERMISSION_NO,     /* less, or Redis would not tell */
-	PERMISSION_NOAUTH, /* the session has to authenticate first */
+	PERMISSION_ASKING,  /* not known yet: worker_pump_all when it is */
+	PERMISSION_ALL,     /* every command on every key */
+	PERMISSION_NO,      /* less, or Redis would not tell */
+	PERMISSION_NOAUTH,  /* the session has to authenticate first */
+	PERMISSION_UNKNOWN, /* Redis cannot be asked, or will not tell */
 };
 
 struct permissions;

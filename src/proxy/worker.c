@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "core/check.h"
+#include "core/clock.h"
 #include "core/log.h"
 #include "core/mem.h"
 #include "proxy/add.h"
@@ -99,16 +100,45 @@ make_stores(struct worker *w)
 	}
 }
 
-struct link *
-worker_store(struct worker *w, size_t index)
+static struct store *
+store_of(struct worker *w, size_t index)
 {
 	size_t k;
 
 	for (k = 0; k < w->store_count; k++)
 		if (w->stores[k].db == w->settings->filters[index].db)
-			return w->stores[k].link;
+			return &w->stores[k];
 	check(false);
 	return NULL;
+}
+
+struct link *
+worker_store(struct worker *w, size_t index)
+{
+	return store_of(w, index)->link;
+}
+
+static void
+on_doubt(void *arg)
+{
+	struct store *st = arg;
+
+	if (st->link != NULL) /* else the worker has ended */
+		link_drop(st->link, "the filter trusts another run");
+}
+
+void
+worker_store_doubt(struct worker *w, size_t index)
+{
+	struct store *st = store_of(w, index);
+	uint64_t now_ms = clock_boot_ms();
+
+	if (now_ms - st->dropped_ms < 1000)
+		return;
+	st->dropped_ms = now_ms;
+	/* On a later turn: dropping answers what is out, and the caller is about
+	 * to ask more. */
+	mailbox_post(w->mailbox, on_doubt, st);
 }
 
 struct worker *
@@ -233,8 +263,10 @@ worker_free(struct worker *w)
 	stop_accepting(w);
 	/* What sessions still wait for ends with the links and the adders;
 	 * then nothing holds a closed session any more. */
-	for (i = 0; i < w->store_count; i++)
+	for (i = 0; i < w->store_count; i++) {
 		link_free(w->stores[i].link);
+		w->stores[i].link = NULL;
+	}
 	for (i = 0; i < w->settings->filter_count; i++)
 		adder_free(w->adders[i]);
 	link_free(w->upstream);

@@ -33,6 +33,7 @@ TAILQ_HEAD(sessions, session);
 /* A link to the store for the filters of one database. */
 struct store {
 	unsigned db;
+	uint64_t dropped_ms; /* clock_boot_ms of worker_store_doubt's last */
 	struct link *link;
 	struct worker *worker;
 };
@@ -85,6 +86,11 @@ const struct proxy_options *proxy_options_of(const struct proxy *p);
 
 /* The link for checks and adds of filters[index]. */
 struct link *worker_store(struct worker *w, size_t index);
+/*
+ * The view trusts another run of Redis than the link reached: it is made anew, at
+ * most once a second.
+ */
+void worker_store_doubt(struct worker *w, size_t index);
 /* Somebody saw another epoch or a wrong tag: tell control. */
 void worker_refresh(struct worker *w, size_t index, int64_t shard);
 /* Runs every session again: something that sessions wait for has changed. */

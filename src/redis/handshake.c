@@ -56,11 +56,23 @@ ended(struct link *l, const struct redisReply *reply)
 
 /* --- INFO ------------------------------------------------------------------*/
 
+/* The value of the line that begins with name, where it fits; else nothing. */
+static void
+read_id(char out[41], struct slice line, const char *name)
+{
+	size_t skip = strlen(name);
+
+	if (line.len > skip && line.len - skip <= 40 &&
+	    memcmp(line.data, name, skip) == 0)
+		snprintf(out, 41, "%.*s", (int)(line.len - skip),
+		    (const char *)line.data + skip);
+}
+
 static void
 read_line(struct handshake *h, struct slice line)
 {
-	static const char run_id[] = "run_id:";
-	size_t skip = sizeof(run_id) - 1;
+	read_id(h->process, line, "run_id:");
+	read_id(h->history, line, "master_replid:");
 
 	if (slice_is(line, "role:master"))
 		h->master = true;
@@ -69,10 +81,6 @@ read_line(struct handshake *h, struct slice line)
 	else if (slice_is(line, "loading:1") ||
 	    slice_is(line, "async_loading:1"))
 		h->loading = true;
-	else if (line.len > skip && line.len - skip <= LINK_RUN_ID_LEN &&
-	    memcmp(line.data, run_id, skip) == 0)
-		snprintf(h->run_id, sizeof(h->run_id), "%.*s",
-		    (int)(line.len - skip), (const char *)line.data + skip);
 }
 
 static void
@@ -98,6 +106,9 @@ judge(struct link *l)
 {
 	struct handshake *h = &l->handshake;
 
+	if (h->process[0] != '\0')
+		snprintf(h->run_id, sizeof(h->run_id), "%s%s%s", h->process,
+		    h->history[0] != '\0' ? ":" : "", h->history);
 	if (h->run_id[0] == '\0' || (!h->master && !h->replica))
 		link_fail(l, "INFO gives no role or no run id");
 	else if (h->loading)

@@ -64,6 +64,10 @@ void link_free(struct link *l);
 
 bool link_is_up(const struct link *l);
 /* Run id of the Redis behind the present connection; "" while not up. */
+/*
+ * It is "run_id:master_replid" of INFO: the process, and the history of its data,
+ * which is another after a master was made a replica and promoted again.
+ */
 const char *link_run_id(const struct link *l);
 /* Drops the connection now; it reconnects by itself. */
 void link_drop(struct link *l, const char *reason);

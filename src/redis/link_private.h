@@ -33,7 +33,8 @@ struct redisAsyncContext;
 
 #define LINK_MAGIC      0x6c696e6bU
 #define LINK_REASON_MAX 256
-#define LINK_RUN_ID_LEN 40
+/* run_id, ":", master_replid */
+#define LINK_RUN_ID_LEN 81
 
 enum link_state {
 	LINK_STATE_IDLE,
@@ -54,7 +55,9 @@ struct handshake {
 	bool whole;             /* plain INFO was asked */
 	bool master, replica;   /* role: as INFO says */
 	bool loading;
-	char run_id[LINK_RUN_ID_LEN + 1];
+	char process[41]; /* run_id of INFO */
+	char history[41]; /* master_replid of INFO; "" without */
+	char run_id[LINK_RUN_ID_LEN + 1]; /* both */
 };
 
 struct link {

@@ -87,15 +87,20 @@
  *	      it a second call, after a lost answer, changes nothing.
  * heartbeat  KEYS META, peers, shard... (at most 16)
  *	      ARGV CHANNEL, PEER (field name), VALUE ("" writes nothing, "-" removes
- *	      the field), LEASE, then for each shard: NAME, TAG, TAG-OFFSET
+ *	      the field), LEASE, EPOCH (tags are judged under it only), then for
+ *	      each shard: NAME, TAG, TAG-OFFSET
  *	      {1, epoch ("" without meta), seq, time us, run-id, lost, persisted,
- *	      lock-until ("" when free)}:
+ *	      lock-until ("" when free), master_replid ("" unknown)}:
  *	      lost: generations newly marked lost (epoch then changed); persisted:
  *	      keys whose TTL was taken away. VALUE begins with the decimal us until
  *	      which it holds ("UNTIL EPOCH TAG RUN-ID"); fields past theirs go.
  *	      With VALUE "+", the script itself writes "TIME+LEASE*1000 EPOCH",
  *	      with "+REST" it writes "TIME+LEASE*1000 REST" (EPOCH being one that
  *	      the caller has acknowledged).
+ * distrust   KEYS META          ARGV CHANNEL, EPOCH, SEEN
+ *	      {1, epoch}: run-id goes, so every bloomgate takes the filter for
+ *	      suspect until a commit stores one; the new epoch is above SEEN, the
+ *	      largest that the caller has ever read. {0, "epoch"}: it is not EPOCH.
  * release    KEYS META          ARGV TOKEN
  *	      {1}: the lock goes where TOKEN holds it and nothing is building.
  */
@@ -116,6 +121,7 @@ enum script {
 	SCRIPT_ROLLBACK,
 	SCRIPT_HEARTBEAT,
 	SCRIPT_RELEASE,
+	SCRIPT_DISTRUST,
 	SCRIPT_COUNT,
 };
 

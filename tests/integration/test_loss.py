@@ -328,8 +328,12 @@ def test_adds_while_suspect_are_kept(redis, bloomgate, make_filter, folder):
         lambda: gate.metric("filter_rebuild_in_progress", filter="user") == 1,
         20, "the rebuild runs",
     )
-    # Its source is being read only once the new generation is open.
-    wait.until(lambda: redis.value("HGET", META, "building"), 20, "building")
+    # Adds go to the new generation once it is open; its source is read after.
+    wait.until(
+        lambda: redis.value(
+            "HGET", META, b"g:%s:state" % (redis.value("HGET", META, "building") or b"")
+        ) == b"building", 20, "an open generation",
+    )
     wait.until(added, 10, "an add")
     with open(go, "w"):
         pass
@@ -450,3 +454,77 @@ def test_master_that_becomes_a_replica(redis_server, bloomgate, make_filter, ids
         wait.until(lambda: gate.events("heartbeat_failed"), 5, "refused")
         for _ in range(100):
             assert client.call("GET", "user:late") == b"$-1\r\n"
+
+
+def never_absent(gate, ids, seconds, until):
+    """Asks for ids as long as until is not yet true: none may be absent."""
+    end = wait.deadline(seconds)
+    with gate.client(seconds=30) as client:
+        while not until():
+            for one in ids:
+                assert client.call("GET", "user:" + one) != NULL, one
+            assert time.monotonic() < end
+
+
+def rebuilt(gate, count):
+    return lambda: len(gate.events("rebuild_done")) >= count
+
+
+def test_demoted_and_promoted_again(redis_server, bloomgate, make_filter, folder):
+    """The process, its connections and its run id stay; the data are another's,
+    which lacked the last adds. Model rule: trust dies with the history."""
+    first, second = redis_server(tcp=True), redis_server(tcp=True)
+    ids = os.path.join(folder, "ids")
+    with open(ids, "w") as out:
+        out.write("1\n")
+    gate = bloomgate(first, filters=[
+        make_filter("", rebuild={"source": {"command": ["cat", ids]}})
+    ])
+
+    def follow(one, other):
+        host, port = other.address.rsplit(":", 1)
+        assert one.value("REPLICAOF", host, port) == "OK"
+        wait.until(lambda: one.info("master_link_status") == "up", 20, "the copy")
+        assert one.value("REPLICAOF", "NO", "ONE") == "OK"
+
+    follow(second, first)
+    with open(ids, "a") as out:
+        out.write("n1\nn2\n")
+    assert gate.value("BF.MADD", "user", "n1", "n2") == [1, 1]
+    done = len(gate.events("rebuild_done"))
+    follow(first, second)
+    # One heartbeat may pass until it is seen: a second master took writes.
+    wait.until(
+        lambda: gate.metric("filter_ready", filter="user") == 0 or rebuilt(gate, done + 1)(),
+        10, "suspicion",
+    )
+    never_absent(gate, ["n1", "n2"], 40, rebuilt(gate, done + 1))
+    gate.wait_state("serving", seconds=40)
+    wait.until(lambda: gate.call("GET", "user:none") == NULL, 20, "absent again")
+    never_absent(gate, ["1", "n1", "n2"], 40, rebuilt(gate, done + 1))
+
+
+def test_swapped_away_and_back(redis, bloomgate, make_filter, folder):
+    """An epoch below one that was seen: the data are of an earlier moment."""
+    ids = os.path.join(folder, "ids")
+    with open(ids, "w") as out:
+        out.write("1\n")
+    gate = bloomgate(redis, filters=[
+        make_filter("", rebuild={"source": {"command": ["cat", ids]}})
+    ])
+    assert gate.admin("REBUILD", "user") == "OK"
+    wait.until(rebuilt(gate, 2), 20, "the second build")
+    assert redis.value("SWAPDB", 0, 1) == "OK"
+    wait.until(rebuilt(gate, 3), 20, "the build after the swap")
+    gate.wait_state("serving", seconds=20)
+    with open(ids, "a") as out:
+        out.write("n1\nn2\n")
+    assert gate.value("BF.MADD", "user", "n1", "n2") == [1, 1]
+    assert redis.value("SWAPDB", 0, 1) == "OK"
+    wait.until(lambda: gate.events("filter_older"), 10, "suspicion")
+    never_absent(gate, ["n1", "n2"], 40, rebuilt(gate, 4))
+    gate.wait_state("serving", seconds=40)
+    wait.until(lambda: gate.call("GET", "user:none") == NULL, 20, "absent again")
+    with gate.client() as client:
+        for one in ("1", "n1", "n2"):
+            assert client.call("GET", "user:" + one) == resp.NIL2

@@ -111,8 +111,11 @@ class Filter:
     def release(self, token="t"):
         return self.run("release", [META], [token])
 
-    def heartbeat(self, shards=(), peer="me", value="", lease=LEASE):
-        keys, args = [META, PEERS], [CHANNEL, peer, value, lease]
+    def heartbeat(self, shards=(), peer="me", value="", lease=LEASE, epoch=None):
+        if epoch is None:
+            kind = self.redis.value("TYPE", META)
+            epoch = (self.get("epoch") or b"") if kind == "hash" else b""
+        keys, args = [META, PEERS], [CHANNEL, peer, value, lease, epoch]
         for name, tag in shards:
             keys.append(self.shard(name, 0))
             args += [name, tag, OFFSET]
@@ -868,14 +871,15 @@ def test_wrong_type_of_meta_is_an_error_and_changes_nothing(f, redis):
 
 def test_heartbeat_reads_and_persists(f, redis):
     answer = f.heartbeat()
-    assert answer[:3] == [1, b"", b"0"] and answer[4:] == [b"", 0, 0, b""]
+    assert answer[:3] == [1, b"", b"0"] and answer[4:8] == [b"", 0, 0, b""]
+    assert len(answer[8]) == 40
     assert abs(int(answer[3]) / 1e6 - float(redis.value("TIME")[0])) < 5
     assert redis.value("KEYS", "*") == []
     name = f.build()
     for key in (META, f.shard(name, 0)):
         redis.value("EXPIRE", key, 1000)
     answer = f.heartbeat([(name, TAG)])
-    assert answer[1] == f.get("epoch") and answer[4:] == [RUN.encode(), 0, 2, b""]
+    assert answer[1] == f.get("epoch") and answer[4:8] == [RUN.encode(), 0, 2, b""]
     for key in (META, f.shard(name, 0)):
         assert redis.value("TTL", key) == -1
     assert f.heartbeat([(name, TAG)])[6] == 0
@@ -1201,3 +1205,27 @@ def test_add_costs_little_more_than_its_bits(redis, counts, rng):
     print("add median %d min %d, bits alone median %d min %d us" % (
         add[len(add) // 2], add[0], floor[len(floor) // 2], floor[0]))
     assert add[len(add) // 4] < 3 * floor[len(floor) // 4]
+
+
+def test_heartbeat_judges_under_its_epoch_only(f, redis):
+    """Under another epoch the caller's shards mean nothing, and the epoch of an
+    older meta must not be hidden behind a new one."""
+    name = f.build()
+    epoch = f.get("epoch")
+    answer = f.heartbeat([(name, b"wrongtag")], epoch=b"1")
+    assert answer[1] == epoch and answer[5] == 0
+    assert f.get("g:%s:state" % name) == b"sealed"
+    answer = f.heartbeat([(name, b"wrongtag")])
+    assert answer[1] != epoch and answer[5] == 1
+
+
+def test_distrust(f, redis):
+    """Once for the epoch that was read; the new one is above any seen."""
+    f.build()
+    epoch = f.get("epoch")
+    far = b"%d" % (int(epoch) * 2)
+    assert f.run("distrust", [META], [CHANNEL, b"1", far]) == [0, b"epoch"]
+    assert f.get("epoch") == epoch
+    assert f.run("distrust", [META], [CHANNEL, epoch, far]) == [1, b"%d" % (int(far) + 1)]
+    assert f.get("run-id") is None
+    assert f.run("distrust", [META], [CHANNEL, epoch, far]) == [0, b"epoch"]

@@ -155,25 +155,28 @@ fixture_want_sessions(size_t n)
 	}
 }
 
-/* Redis's run id. */
+/* Redis's run id as links tell it. */
 static void
 run_id(char id[RUN_ID_LEN + 1])
 {
 	int fd = fixture_dial(server.path);
-	char got[4096];
-	const char *at = NULL;
+	char got[8192];
+	const char *at = NULL, *run;
 	size_t len = 0;
 
-	fixture_say(fd, "INFO server\r\n");
+	fixture_say(fd, "INFO server\r\nINFO replication\r\n");
 	while (at == NULL || strchr(at, '\n') == NULL) {
 		ssize_t n = read(fd, got + len, sizeof(got) - 1 - len);
 
 		ck_assert_int_gt(n, 0);
 		len += (size_t)n;
 		got[len] = '\0';
-		at = strstr(got, "run_id:");
+		at = strstr(got, "master_replid:");
 	}
-	snprintf(id, RUN_ID_LEN + 1, "%s", at + strlen("run_id:"));
+	run = strstr(got, "run_id:");
+	ck_assert_ptr_nonnull(run);
+	snprintf(id, RUN_ID_LEN + 1, "%.40s:%.40s", run + strlen("run_id:"),
+	    at + strlen("master_replid:"));
 	close(fd);
 }
 

@@ -186,16 +186,18 @@ plant(const char *run_id)
 	snprintf(offset, sizeof(offset), "%" PRIu64, geometry_tag_offset(&g));
 	link_reply_free(fixture_call(
 	    &fx, "SETRANGE", "bloom:{user}:g1/0", offset, "12345678", NULL));
+	/* With an epoch from the first, or a heartbeat would give it one. */
 	link_reply_free(fixture_call(&fx, "HSET", META, "layout", "1", "seq",
-	    "0", "run-id", run_id, "active", "g1", NULL));
+	    "0", "run-id", run_id, "epoch", "999", NULL));
 	link_reply_free(fixture_call(&fx, "HSET", META, "g:g1:state", "sealed",
 	    "g:g1:shards", "1", "g:g1:bits", bits, "g:g1:k", k, "g:g1:scheme",
 	    "guava", "g:g1:single", "0", NULL));
 	link_reply_free(fixture_call(&fx, "HSET", META, "g:g1:key", "",
 	    "g:g1:tag", "12345678", "g:g1:capacity", "1000", "g:g1:error-rate",
 	    "0.01", "g:g1:elements", "17", NULL));
-	link_reply_free(fixture_call(&fx, "HSET", META, "g:g1:set", "100",
-	    "g:g1:began", "1", "g:g1:ended", "2", "epoch", "1000", NULL));
+	link_reply_free(
+	    fixture_call(&fx, "HSET", META, "g:g1:set", "100", "g:g1:began",
+		"1", "g:g1:ended", "2", "active", "g1", "epoch", "1000", NULL));
 }
 
 static double

@@ -261,7 +261,9 @@ START_TEST(bad_top)
 	    {"seq", "x"},
 	    {"seq", "-1"},
 	    {"lock-until", "soon"},
-	    {"run-id", "0123456789abcdef0123456789abcdef012345678"},
+	    {"run-id",
+		"0123456789abcdef0123456789abcdef01234567:"
+		"0123456789abcdef0123456789abcdef012345678"},
 	    {"lock", "0123456789abcdef0123456789abcdef01234567"},
 	    {"active", "202511"},
 	    {"active", "202512 "},

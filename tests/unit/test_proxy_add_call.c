@@ -118,7 +118,7 @@ take(struct add_call *c, const char *element)
 	const char *error = NULL;
 
 	ck_assert_int_eq(
-	    add_call_take(c, slice_str(element), &error), ADD_TAKEN);
+	    add_call_take(c, slice_str(element), false, &error), ADD_TAKEN);
 	ck_assert_ptr_null(error);
 }
 
@@ -311,14 +311,14 @@ START_TEST(test_limits)
 	same = add_call_new(filter, &meta);
 	for (n = 0; n < 256; n++) {
 		snprintf(elements[n], sizeof(elements[n]), "e%zu", n);
-		if (add_call_take(c, slice_str(elements[n]), &error) !=
+		if (add_call_take(c, slice_str(elements[n]), false, &error) !=
 		    ADD_TAKEN)
 			break;
 		take(same, elements[n]);
 	}
 	ck_assert_uint_eq(n, limits[_i].elements);
 	ck_assert_int_eq(
-	    add_call_take(c, slice_str("other"), &error), ADD_FULL);
+	    add_call_take(c, slice_str("other"), false, &error), ADD_FULL);
 	ck_assert_ptr_null(error);
 	/* What did not fit left nothing behind. */
 	text = call_text(c);
@@ -341,7 +341,7 @@ want_never(struct filter *filter, struct slice element, const char *why)
 	const struct slice *argv;
 	const char *error = NULL;
 
-	ck_assert_int_eq(add_call_take(c, element, &error), ADD_NEVER);
+	ck_assert_int_eq(add_call_take(c, element, false, &error), ADD_NEVER);
 	ck_assert_ptr_nonnull(error);
 	ck_assert_msg(strstr(error, why) != NULL, "%s: not %s", error, why);
 	argv = add_call_argv(c, &argc, &nkeys);
@@ -369,11 +369,15 @@ START_TEST(test_never)
 	/* The next is taken all the same. */
 	c = add_call_new(filter, &meta);
 	ck_assert_int_eq(
-	    add_call_take(c, slice_of("\xff", 1), &error), ADD_NEVER);
+	    add_call_take(c, slice_of("\xff", 1), false, &error), ADD_NEVER);
 	error = NULL;
-	take(c, "\xc3\xa9");
+	/* A write goes on all the same: the id is never absent. */
 	ck_assert_int_eq(
-	    add_call_take(c, slice_of(long_element, ELEMENT_MAX), &error),
+	    add_call_take(c, slice_of("\xff", 1), true, &error), ADD_TAKEN);
+	ck_assert_ptr_null(error);
+	take(c, "\xc3\xa9");
+	ck_assert_int_eq(add_call_take(c, slice_of(long_element, ELEMENT_MAX),
+			     false, &error),
 	    ADD_TAKEN);
 	add_call_free(c);
 

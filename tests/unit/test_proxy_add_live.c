@@ -34,7 +34,7 @@ take(struct add_call *c, const char *element)
 	const char *error = NULL;
 
 	ck_assert_int_eq(
-	    add_call_take(c, slice_str(element), &error), ADD_TAKEN);
+	    add_call_take(c, slice_str(element), false, &error), ADD_TAKEN);
 	ck_assert_ptr_null(error);
 }
 

@@ -37,7 +37,7 @@ static struct event_base *base;
 /* What the link told its owner. */
 struct seen {
 	unsigned up, down;
-	char run_id[41];
+	char run_id[82];
 	char reason[256];
 	bool send_in_callbacks; /* try to send from on_down and NULL replies */
 	unsigned refused;       /* such attempts that were refused */
@@ -398,14 +398,16 @@ START_TEST(up_restart_new_run_id)
 	struct redis_server s;
 	struct seen seen;
 	struct link *l;
-	char first[41];
+	char first[82];
 
 	redis_server_init(&s, true, NULL);
 	redis_server_start(&s);
 	l = open_link(&seen, _i == 0 ? &s.unix_endpoint : &s.tcp_endpoint);
 	ck_assert(!link_is_up(l));
 	wait_until(seen.up == 1);
-	ck_assert_uint_eq(strlen(seen.run_id), 40);
+	/* The process, and the history of its data. */
+	ck_assert_uint_eq(strlen(seen.run_id), 81);
+	ck_assert_int_eq(seen.run_id[40], ':');
 	snprintf(first, sizeof(first), "%s", seen.run_id);
 	redis_server_kill(&s);
 	wait_until(seen.down == 1);

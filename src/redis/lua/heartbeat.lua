@@ -9,13 +9,21 @@ local known = call('HMGET', meta, 'epoch', 'seq', 'run-id', 'retiring',
 local epoch, seq = known[1], known[2] or '0'
 local exists = epoch or call('EXISTS', meta) == 1
 local now = clock()
+-- Which history this data is of: another one after a demotion and a promotion,
+-- which leave connections and the process's run id as they were.
+local info = redis.pcall('INFO', 'replication')
+local history = type(info) == 'string' and
+    string.match(info, 'master_replid:(%x+)') or ''
 
-local lost, lost_names, at = {}, {}, 4
+-- The shards are those of the caller's meta: under another they mean nothing, and
+-- a new epoch would hide from the caller that this meta is an older one.
+local lost, lost_names, at = {}, {}, 5
+local judged = exists and epoch == ARGV[5]
 for i = 3, #KEYS do
 	local name, tag, offset = ARGV[at + 1], ARGV[at + 2],
 	    tonumber(ARGV[at + 3])
 	at = at + 3
-	if exists and not lost[name] and not listed(known[4], name) then
+	if judged and not lost[name] and not listed(known[4], name) then
 		local state = call('HGET', meta, 'g:' .. name .. ':state')
 		if state == 'sealed' or state == 'building' then
 			local found = tag_at(KEYS[i], offset)
@@ -72,4 +80,4 @@ if #change > 0 then
 	announce(channel, epoch, seq)
 end
 return {1, epoch or '', seq, text(now), known[3] or '', #lost_names, persisted,
-    known[5] or ''}
+    known[5] or '', history}
