@@ -233,15 +233,16 @@ SECTION("rebuild", SCOPE_FILTER, HELP("How the filter is filled.")),
 ROW("rebuild.here", BOOL, R(here), "true", HELP(
     "false: this bloomgate uses the filter and never builds it.")),
 SECTION("rebuild.source", SCOPE_FILTER, HELP(
-    "Where all ids come from: one of command, file and set. None: adds and "
-    "loads alone fill the filter and bloomgatectl seal makes it serve.")),
+    "Where all ids come from: one of command, file and set. Without one "
+    "everything is forwarded: sealing by hand comes later.")),
 ROW("rebuild.source.command", STRINGS, R(command), "[]", HELP(
     "A program and its arguments, run without a shell, that prints one id a "
     "line.")),
 ROW("rebuild.source.file", PATH, R(file), "", HELP(
     "A file with one id a line.")),
 ROW("rebuild.source.trust", BOOL, R(trust), "false", HELP(
-    "The file is complete even where it is older than the rebuild.")),
+    "The file is complete even where it is older than the rebuild: ids "
+    "that were added since and are not in it become absent.")),
 ROW("rebuild.source.set", STRING, R(set), "",
     FLAGS(OPTION_LATER), .idle = "\"\"", HELP(
     "The key of a Redis set with all ids.")),
