@@ -10,7 +10,9 @@
 #include "filter/filter.h"
 #include "proxy/worker.h"
 
+#ifndef CHECK_TIMEOUT_MS
 #define CHECK_TIMEOUT_MS 100
+#endif
 /* Out at once, a worker; above it, maybe. Bounds memory and Redis's work. */
 #define CHECKS_MAX 50000
 
