@@ -49,14 +49,15 @@ def pytest_collection_modifyitems(config, items):
 
 
 @pytest.fixture(autouse=True)
-def no_test_hangs():
+def no_test_hangs(request):
     """Every wait has a deadline of its own; this is for those that do not."""
 
     def hangs(*_):
         raise AssertionError("the test hangs")
 
     before = signal.signal(signal.SIGALRM, hangs)
-    signal.alarm(int(240 * wait.SLOW))
+    longer = 4 if request.config.getoption("--full") else 1
+    signal.alarm(int(240 * wait.SLOW * longer))
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)

@@ -6,6 +6,7 @@ of the filter in a few lines says what each reply must be. FAULTS: A11, D3, D8.
 """
 
 import re
+from itertools import islice
 
 from bg import resp
 
@@ -39,7 +40,7 @@ class Model:
     def __init__(self, rng, name):
         self.rng, self.name = rng, name
         self.values = {}
-        self.members = set()
+        self.members = {}  # in the order of their adding
         self.counter = 0
         self.fresh = 0
 
@@ -50,10 +51,9 @@ class Model:
     def some(self):
         """An id: new, a member, or one with a value."""
         pool = [self.new()]
-        if self.members:
-            pool.append(self.rng.choice(sorted(self.members)[-50:]))
-        if self.values:
-            pool.append(self.rng.choice(sorted(self.values)[-50:]))
+        for held in (self.members, self.values):
+            if held:
+                pool.append(self.rng.choice(list(islice(reversed(held), 50))))
         return self.rng.choice(pool)
 
     def get(self, one):
@@ -99,14 +99,14 @@ class Model:
         one = self.some()
         value = resp.values(self.rng, self.rng.randrange(40))
         self.values[one] = value
-        self.members.add(one)
+        self.members[one] = True
         return resp.encode("SET", "user:" + one, value), resp.OK
 
     def do_big(self):
         one = self.new()
         value = resp.values(self.rng, 64) * self.rng.randrange(100, 1500)
         self.values[one] = value
-        self.members.add(one)
+        self.members[one] = True
         return resp.encode("SET", "user:" + one, value), resp.OK
 
     def do_mset(self):
@@ -114,14 +114,14 @@ class Model:
         words = []
         for one in ids:
             self.values[one] = b"m"
-            self.members.add(one)
+            self.members[one] = True
             words += ["user:" + one, "m"]
         return resp.encode("MSET", *words), resp.OK
 
     def do_add(self):
         one = self.some()
         new = one not in self.members
-        self.members.add(one)
+        self.members[one] = True
         return resp.encode("BF.ADD", "user", one), resp.integer(new)
 
     def do_madd(self):
@@ -129,7 +129,7 @@ class Model:
         replies = []
         for one in ids:
             replies.append(resp.integer(one not in self.members))
-            self.members.add(one)
+            self.members[one] = True
         return resp.encode("BF.MADD", "user", *ids), resp.array(*replies)
 
     def do_bf_exists(self):
@@ -155,7 +155,7 @@ class Model:
         one = self.some()
         value = self.values.get(one, b"") + b"+"
         self.values[one] = value
-        self.members.add(one)
+        self.members[one] = True
         return resp.encode("APPEND", "user:" + one, "+"), resp.integer(len(value))
 
     def do_echo(self):
