@@ -6,6 +6,7 @@ FAULTS: A1-A9, A11, A13-A17, E7. Each case goes to Redis itself too.
 """
 
 import os
+import select
 
 import pytest
 from bg import resp, wait
@@ -264,12 +265,14 @@ def test_unauthenticated_limits(redis_server, bloomgate, folder):
     with open(secret, "w") as out:
         out.write("secret\n")
     gate = bloomgate(redis, tcp=True, upstream={"password-file": secret}, serving=False)
-    # The worker's own connection is up, and has had time to ask about the user.
-    wait.until(
-        lambda: any(e["purpose"] == "upstream" for e in gate.events("redis_up")),
-        10, "the worker's connection",
-    )
-    assert gate.call("PING").startswith(b"-NOAUTH")
+
+    def limited():
+        """True once the worker has heard that strangers must authenticate."""
+        with gate.client(tcp=True) as client:
+            client.send(b"*11\r\n$4\r\nPING\r\n")
+            return bool(select.select([client.sock], [], [], 0.2)[0])
+
+    wait.until(limited, 10, "the limits of strangers")
     for data in (b"*11\r\n$4\r\nPING\r\n", b"*1\r\n$17000\r\n"):
         want = transcript(redis.address, data, closes=True)
         assert b"unauthenticated" in want
