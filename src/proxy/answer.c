@@ -416,6 +416,10 @@ next_slot(struct session *s)
 
 	while (!s->closed && (t = TAILQ_FIRST(&s->slots)) != NULL &&
 	    t != s->cursor && t->state == SLOT_ANSWERED) {
+		/* A client that reads makes room before its cap is passed. */
+		if (buf_len(&s->out) >= s->worker->output_pause &&
+		    !client_flush(s))
+			break;
 		answer_write(s, t);
 		if (!s->closed)
 			session_pop(s);
