@@ -2,6 +2,7 @@
 /* Allocation that aborts on exhaustion. Any thread. */
 #include "config.h"
 
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,20 @@
 
 #include "core/check.h"
 #include "core/mem.h"
+
+/* Blocks of this size and more are mapped on their own, so that no neighbour
+ * keeps them; of smaller ones this much stays free at the heap's end. */
+#define MAP_MIN  (128 * 1024)
+#define FREE_MAX (1024 * 1024)
+
+void
+mem_init(void)
+{
+#ifdef M_MMAP_THRESHOLD
+	check(mallopt(M_MMAP_THRESHOLD, MAP_MIN) == 1);
+	check(mallopt(M_TRIM_THRESHOLD, FREE_MAX) == 1);
+#endif
+}
 
 static void *
 must(void *p, size_t size)

@@ -9,6 +9,13 @@
 
 #include <stddef.h>
 
+/*
+ * Settings of the allocator for the whole process, before its first thread: what
+ * a burst took goes back to the system when it is freed. Left alone, glibc
+ * raises its thresholds with the sizes it sees, up to 32 MiB, and keeps as much.
+ */
+void mem_init(void);
+
 /* Each is returned to the caller, who frees it with free(). */
 void *mem_alloc(size_t size);
 void *mem_zalloc(size_t count, size_t size);

@@ -13,6 +13,7 @@
 #include "config/settings.h"
 #include "core/err.h"
 #include "core/log.h"
+#include "core/mem.h"
 #include "daemon/run.h"
 
 #define EXIT_USAGE 2
@@ -145,6 +146,7 @@ main(int argc, char **argv)
 	enum action action = ACTION_SERVE;
 	int c, actions = 0;
 
+	mem_init();
 	while ((c = getopt_long(argc, argv, "c:tTVh", options, NULL)) != -1) {
 		switch (c) {
 		case 'c':

@@ -407,64 +407,72 @@ feed_swallow(struct session *s, struct slot *t, const uint8_t *data, size_t len)
 	return used;
 }
 
-/* Every answer that waits before the next reply leaves, whatever is unsent: the
- * reply's bytes are here already. */
-static struct slot *
-next_slot(struct session *s)
+static bool
+is_full(struct session *s)
 {
-	struct slot *t;
-
-	while (!s->closed && (t = TAILQ_FIRST(&s->slots)) != NULL &&
-	    t != s->cursor && t->state == SLOT_ANSWERED) {
-		/* A client that reads makes room before its cap is passed. */
-		if (buf_len(&s->out) >= s->worker->output_pause &&
-		    !client_flush(s))
-			break;
-		answer_write(s, t);
-		if (!s->closed)
-			session_pop(s);
-	}
-	t = TAILQ_FIRST(&s->slots);
-	return t != NULL && t != s->cursor && t->state == SLOT_SENT ? t : NULL;
+	/* Who reads makes room at once. */
+	return buf_len(&s->out) >= s->worker->output_pause &&
+	    (!client_flush(s) || buf_len(&s->out) >= s->worker->output_pause);
 }
 
-void
+/* Answers that wait before the next reply leave. False when the client has no
+ * room; else *t is the slot that the reply belongs to, NULL for none. */
+static bool
+next_slot(struct session *s, struct slot **t)
+{
+	while (!is_full(s)) {
+		*t = TAILQ_FIRST(&s->slots);
+		if (*t == s->cursor)
+			*t = NULL;
+		if (*t == NULL || (*t)->state != SLOT_ANSWERED)
+			return true;
+		answer_write(s, *t);
+		if (s->closed)
+			return false;
+		session_pop(s);
+	}
+	return false;
+}
+
+static size_t
+feed(struct session *s, struct slot *t, const uint8_t *data, size_t len)
+{
+	switch (t != NULL ? t->shape : SHAPE_RELAY) {
+	case SHAPE_RELAY:
+		return feed_relay(s, t, data, len);
+	case SHAPE_ELEMENTS:
+		return feed_elements(s, t, data, len);
+	case SHAPE_NIL:
+		return feed_nil(s, t, data, len);
+	case SHAPE_COUNT:
+		return feed_count(s, t, data, len);
+	case SHAPE_EXECABORT:
+		return feed_execabort(s, t, data, len);
+	case SHAPE_SWALLOW:
+		return feed_swallow(s, t, data, len);
+	}
+	check(false);
+	return 0;
+}
+
+size_t
 answer_feed(struct session *s, const uint8_t *data, size_t len)
 {
-	while (len > 0 && !s->closed && s->upstream == UPSTREAM_OPEN) {
-		struct slot *t;
-		size_t used = 0;
+	struct slot *t;
+	size_t used = 0;
 
+	while (used < len && !s->closed && s->upstream == UPSTREAM_OPEN) {
 		if (s->close_after_flush && s->mode.level != MODE_OPAQUE)
-			return; /* after QUIT and the like nothing is due */
-		t = next_slot(s);
+			return len; /* after QUIT and the like nothing is due */
+		if (!next_slot(s, &t))
+			return used;
 		/* Of an opaque session only the replay's replies are known. */
 		if (s->mode.level == MODE_OPAQUE &&
 		    (t == NULL || t->shape != SHAPE_SWALLOW)) {
-			session_put(s, data, len);
-			return;
+			session_put(s, data + used, len - used);
+			return len;
 		}
-		switch (t != NULL ? t->shape : SHAPE_RELAY) {
-		case SHAPE_RELAY:
-			used = feed_relay(s, t, data, len);
-			break;
-		case SHAPE_ELEMENTS:
-			used = feed_elements(s, t, data, len);
-			break;
-		case SHAPE_NIL:
-			used = feed_nil(s, t, data, len);
-			break;
-		case SHAPE_COUNT:
-			used = feed_count(s, t, data, len);
-			break;
-		case SHAPE_EXECABORT:
-			used = feed_execabort(s, t, data, len);
-			break;
-		case SHAPE_SWALLOW:
-			used = feed_swallow(s, t, data, len);
-			break;
-		}
-		data += used;
-		len -= used;
+		used += feed(s, t, data + used, len - used);
 	}
+	return used;
 }

@@ -322,12 +322,13 @@ advance(struct session *s)
 static bool
 step(struct session *s)
 {
-	bool moved = false;
+	bool moved;
 
 	if (s->close_after_flush)
 		return false; /* nothing more is due, so nothing is executed */
-	if (s->stream != STREAM_NONE)
-		moved = forward_stream(s);
+	moved = upstream_resume(s);
+	if (!s->closed && s->stream != STREAM_NONE)
+		moved |= forward_stream(s);
 	if (!s->closed && s->held != NULL && decide(s, s->held)) {
 		s->held = NULL;
 		request_reset(&s->request);

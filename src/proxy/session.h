@@ -102,6 +102,7 @@ struct session {
 	struct event up_read_event, up_write_event, up_timer;
 	bool up_reading, up_writing;
 	struct buf up_out;
+	struct buf up_in; /* read, and waits for room in `out` */
 	struct reply reply;
 	bool relayed;      /* bytes of the reply being framed have gone out */
 	uint8_t stash[64]; /* start of a reply that may be replaced */
@@ -202,6 +203,8 @@ void upstream_on_write(evutil_socket_t fd, short what, void *arg);
 /* response-timeout is over. */
 void upstream_late(struct session *s);
 void upstream_flush(struct session *s);
+/* Goes on with what waited for room; false when nothing did, or there is none. */
+bool upstream_resume(struct session *s);
 /* Reading pauses while the client's output is long. */
 void upstream_update(struct session *s);
 /* Gone: every reply that is due becomes an error. */
@@ -213,8 +216,9 @@ upstream_has_room(const struct session *s)
 	return buf_len(&s->up_out) < OUTPUT_PAUSE;
 }
 
-/* answer.c: len bytes came from the upstream. */
-void answer_feed(struct session *s, const uint8_t *data, size_t len);
+/* answer.c: len bytes came from the upstream. How many were taken: what is made of
+ * them may be a thousand times as long, so the rest waits for room in `out`. */
+size_t answer_feed(struct session *s, const uint8_t *data, size_t len);
 /* absent.c */
 /* Answers a covered read that is decided here alone. The reply is made only when
  * it leaves: it may be much longer than the request, and wait long. */

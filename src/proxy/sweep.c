@@ -27,7 +27,7 @@ static size_t
 held_in(const struct session *s)
 {
 	return (s->in_lent ? 0 : s->in.capacity) + s->up_out.capacity +
-	    request_memory(&s->request);
+	    s->up_in.capacity + request_memory(&s->request);
 }
 
 static size_t

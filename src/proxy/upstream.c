@@ -22,6 +22,7 @@ upstream_init(struct session *s)
 {
 	s->up_fd = -1;
 	buf_init(&s->up_out, UP_OUT_MAX);
+	buf_init(&s->up_in, SCRATCH_BYTES);
 	reply_init(&s->reply);
 	check(event_assign(&s->up_timer, s->worker->base, -1, 0,
 		  upstream_on_timer, s) == 0);
@@ -44,6 +45,7 @@ drop_connection(struct session *s)
 	s->upstream = UPSTREAM_NONE;
 	s->connect_tries = 0;
 	buf_fini(&s->up_out);
+	buf_fini(&s->up_in);
 	reply_reset(&s->reply);
 	s->relayed = false;
 	s->stash_len = 0;
@@ -202,7 +204,8 @@ upstream_update(struct session *s)
 		return;
 	}
 	session_set_event(&s->up_read_event, &s->up_reading,
-	    buf_len(&s->out) < s->worker->output_pause);
+	    buf_len(&s->out) < s->worker->output_pause &&
+		buf_len(&s->up_in) == 0);
 	session_set_event(
 	    &s->up_write_event, &s->up_writing, buf_len(&s->up_out) != 0);
 	update_deadline(s);
@@ -211,6 +214,34 @@ upstream_update(struct session *s)
 	if (s->mode.level == MODE_OPAQUE && buf_len(&s->up_out) == 0 &&
 	    (s->end_of_file || s->input_ended))
 		(void)shutdown(s->up_fd, SHUT_WR);
+}
+
+/* What was read and has no room yet is kept. */
+static void
+feed(struct session *s, const uint8_t *data, size_t len)
+{
+	size_t used = answer_feed(s, data, len);
+
+	if (used < len && !s->closed && s->upstream == UPSTREAM_OPEN)
+		check(buf_append(&s->up_in, data + used, len - used) == 0);
+}
+
+bool
+upstream_resume(struct session *s)
+{
+	size_t used;
+
+	if (buf_len(&s->up_in) == 0 ||
+	    buf_len(&s->out) >= s->worker->output_pause)
+		return false;
+	used = answer_feed(s, buf_head(&s->up_in), buf_len(&s->up_in));
+	/* Both are empty where the connection was given up meanwhile. */
+	if (!s->closed && s->upstream == UPSTREAM_OPEN) {
+		buf_consume(&s->up_in, used);
+		if (buf_len(&s->up_in) == 0)
+			buf_fini(&s->up_in);
+	}
+	return true;
 }
 
 void
@@ -223,13 +254,15 @@ upstream_on_read(evutil_socket_t fd, short what, void *arg)
 
 	(void)what;
 	session_enter(s);
-	/* What is read has room: reading stops at output_pause. */
+	/* What is read has room: reading stops at output_pause, and while
+	 * anything that was read before waits. */
+	check(buf_len(&s->up_in) == 0);
 	n = recv(fd, w->scratch,
 	    w->output_pause < SCRATCH_BYTES ? w->output_pause : SCRATCH_BYTES,
 	    0);
 	if (n > 0) {
 		evtimer_del(&s->up_timer); /* what comes next counts anew */
-		answer_feed(s, w->scratch, (size_t)n);
+		feed(s, w->scratch, (size_t)n);
 	} else if (n == 0) {
 		upstream_lost(s, "connection lost");
 	} else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
