@@ -19,34 +19,29 @@
 struct fact {
 	const char *name;
 	enum effect effect;
-	enum covered covered;
-	int arity; /* of covered ones: the upstream must agree */
 };
 
 static const struct fact facts[] = {
-    {"get", EFFECT_ORDINARY, COVERED_GET, 2},
-    {"mget", EFFECT_ORDINARY, COVERED_MGET, -2},
-    {"exists", EFFECT_ORDINARY, COVERED_EXISTS, -2},
-    {"select", EFFECT_SELECT, COVERED_NONE, 0},
-    {"auth", EFFECT_AUTH, COVERED_NONE, 0},
-    {"hello", EFFECT_HELLO, COVERED_NONE, 0},
-    {"client", EFFECT_CLIENT, COVERED_NONE, 0},
-    {"quit", EFFECT_QUIT, COVERED_NONE, 0},
-    {"reset", EFFECT_RESET, COVERED_NONE, 0},
-    {"multi", EFFECT_MULTI, COVERED_NONE, 0},
-    {"exec", EFFECT_EXEC, COVERED_NONE, 0},
-    {"discard", EFFECT_DISCARD, COVERED_NONE, 0},
-    {"watch", EFFECT_WATCH, COVERED_NONE, 0},
-    {"unwatch", EFFECT_UNWATCH, COVERED_NONE, 0},
-    {"subscribe", EFFECT_SUBSCRIBE, COVERED_NONE, 0},
-    {"psubscribe", EFFECT_SUBSCRIBE, COVERED_NONE, 0},
-    {"ssubscribe", EFFECT_SUBSCRIBE, COVERED_NONE, 0},
-    {"unsubscribe", EFFECT_UNSUBSCRIBE, COVERED_NONE, 0},
-    {"punsubscribe", EFFECT_UNSUBSCRIBE, COVERED_NONE, 0},
-    {"sunsubscribe", EFFECT_UNSUBSCRIBE, COVERED_NONE, 0},
-    {"monitor", EFFECT_MONITOR, COVERED_NONE, 0},
-    {"sync", EFFECT_MONITOR, COVERED_NONE, 0},
-    {"psync", EFFECT_MONITOR, COVERED_NONE, 0},
+    {"select", EFFECT_SELECT},
+    {"auth", EFFECT_AUTH},
+    {"hello", EFFECT_HELLO},
+    {"client", EFFECT_CLIENT},
+    {"quit", EFFECT_QUIT},
+    {"reset", EFFECT_RESET},
+    {"multi", EFFECT_MULTI},
+    {"exec", EFFECT_EXEC},
+    {"discard", EFFECT_DISCARD},
+    {"watch", EFFECT_WATCH},
+    {"unwatch", EFFECT_UNWATCH},
+    {"subscribe", EFFECT_SUBSCRIBE},
+    {"psubscribe", EFFECT_SUBSCRIBE},
+    {"ssubscribe", EFFECT_SUBSCRIBE},
+    {"unsubscribe", EFFECT_UNSUBSCRIBE},
+    {"punsubscribe", EFFECT_UNSUBSCRIBE},
+    {"sunsubscribe", EFFECT_UNSUBSCRIBE},
+    {"monitor", EFFECT_MONITOR},
+    {"sync", EFFECT_MONITOR},
+    {"psync", EFFECT_MONITOR},
 };
 
 /*
@@ -214,9 +209,8 @@ command_table_new(void)
 	struct command_table *t = mem_zalloc(1, sizeof(*t));
 
 	for (size_t i = 0; i < sizeof(facts) / sizeof(*facts); i++) {
-		if (facts[i].effect != EFFECT_ORDINARY)
-			entry_get(t, slice_str(facts[i].name))->command.effect =
-			    facts[i].effect;
+		entry_get(t, slice_str(facts[i].name))->command.effect =
+		    facts[i].effect;
 	}
 	return t;
 }
@@ -278,15 +272,14 @@ settle_facts(struct command *c)
 {
 	c->effect = is_bf(c->name, strlen(c->name)) ? EFFECT_BF
 						    : EFFECT_ORDINARY;
-	c->covered = COVERED_NONE;
-	for (size_t i = 0; i < sizeof(facts) / sizeof(*facts); i++) {
-		if (strcmp(facts[i].name, c->name) != 0)
-			continue;
-		c->effect = facts[i].effect;
-		/* An upstream whose command is another is left to judge. */
-		if (facts[i].arity == c->arity && !(c->flags & COMMAND_WRITE))
-			c->covered = facts[i].covered;
-	}
+	for (size_t i = 0; i < sizeof(facts) / sizeof(*facts); i++)
+		if (strcmp(facts[i].name, c->name) == 0)
+			c->effect = facts[i].effect;
+	/* An upstream whose command is another is left to judge. */
+	c->covered = covered_find(c->name);
+	if (c->covered != NULL &&
+	    (!covered_fits(c->covered, c->arity) || (c->flags & COMMAND_WRITE)))
+		c->covered = NULL;
 	/* COMMAND of Redis 7.0 does not report this flag. */
 	if (strcmp(c->name, "eval") == 0 || strcmp(c->name, "evalsha") == 0 ||
 	    strcmp(c->name, "fcall") == 0)
@@ -472,21 +465,6 @@ command_keys(const struct command *c, const struct slice *argv, size_t argc,
 			walk_find(&w, &c->specs[i], c->specs[i].index);
 	}
 	return c->keys_told ? w.count : -1;
-}
-
-bool
-command_plain(const struct command *c, size_t argc)
-{
-	switch (c->covered) {
-	case COVERED_GET:
-		return argc == 2;
-	case COVERED_MGET:
-	case COVERED_EXISTS:
-		return argc >= 2;
-	case COVERED_NONE:
-		break;
-	}
-	return false;
 }
 
 bool

@@ -14,14 +14,7 @@
 #include <stdint.h>
 
 #include "core/slice.h"
-
-/* Reads that may be answered here, in their plain form only. */
-enum covered {
-	COVERED_NONE,
-	COVERED_GET,    /* exactly GET key */
-	COVERED_MGET,   /* MGET key... */
-	COVERED_EXISTS, /* EXISTS key... */
-};
+#include "policy/covered.h"
 
 /* What a command may do to a session (DESIGN.md, State). */
 enum effect {
@@ -70,7 +63,7 @@ struct command {
 	int arity;     /* as Redis: negative is a minimum */
 	unsigned flags;
 	enum effect effect;
-	enum covered covered;
+	const struct covered_read *covered; /* NULL: it is not */
 	size_t spec_count;
 	struct key_spec specs[KEY_SPECS_MAX];
 	bool keys_told; /* filled in by the table: the specs find every key */
@@ -108,10 +101,6 @@ const struct command *command_find(
  */
 int command_keys(const struct command *c, const struct slice *argv, size_t argc,
     void (*fn)(size_t index, void *arg), void *arg);
-
-/* True when the request is in the plain form that covered reads need: arity
- * fits, no options. */
-bool command_plain(const struct command *c, size_t argc);
 
 /* True for a command whose executing may create the keys it names. */
 bool command_may_create(const struct command *c);

@@ -33,6 +33,13 @@ answer_put_absent(struct session *s, struct buf *b, size_t filter)
 		check(encode_nil(b, s->mode.proto) == 0);
 }
 
+void
+answer_put_missing(struct session *s, struct buf *b, const struct slot *t)
+{
+	check(covered_put_missing(t->covered, s->mode.proto, t->elements, b) ==
+	    0);
+}
+
 bool
 answer_first_error(struct session *s, const struct slot *t, struct slice *text)
 {
@@ -72,10 +79,10 @@ put_all_absent(struct session *s, const struct slot *t)
 	buf_init(&b, SIZE_MAX / 4);
 	if (answer_first_error(s, t, &text)) {
 		check(encode_error_slice(&b, text) == 0);
-	} else if (t->covered == COVERED_EXISTS) {
-		check(encode_integer(&b, 0) == 0);
+	} else if (!t->covered->value) {
+		answer_put_missing(s, &b, t);
 	} else {
-		if (t->covered == COVERED_MGET)
+		if (t->covered->args == ARGS_KEYS)
 			check(encode_array(&b, t->key_count) == 0);
 		for (i = 0; i < t->key_count && !s->closed; i++) {
 			answer_put_absent(s, &b, t->keys[i].filter);

@@ -15,8 +15,10 @@
 #include "proxy/session.h"
 #include "resp/encode.h"
 
-/* The longest reply that means "missing": $-1, or _ under RESP3. */
+/* The longest element that means "missing": $-1, or _ under RESP3. */
 #define NIL_MAX 5
+/* The longest reply that only a missing key has: +none. */
+#define MISSING_MAX 7
 
 static void
 put_buf(struct session *s, struct buf *b)
@@ -83,15 +85,24 @@ count_error(struct session *s, const struct reply *r)
 	    s->worker->metrics, METRIC_UPSTREAM_ERRORS_TOTAL, label, 0, 1);
 }
 
-/* Nil for a key that the filter did not rule out. */
+/* The reply of a missing key that the filter did not rule out; where a key that
+ * is there may be answered so too, nobody can tell. */
 static void
 count_false_positive(struct session *s, const struct slot *t)
 {
-	if (t->covered == COVERED_GET && s->reply.nil &&
-	    t->keys[0].verdict == KEY_MAYBE)
+	struct buf b;
+
+	if (t->covered == NULL || !t->covered->tells ||
+	    t->keys[0].verdict != KEY_MAYBE || s->reply.size > MISSING_MAX)
+		return;
+	buf_init(&b, REPLY_HEAD_MAX);
+	answer_put_missing(s, &b, t);
+	if (s->reply.head_len == buf_len(&b) &&
+	    memcmp(s->reply.head, buf_head(&b), buf_len(&b)) == 0)
 		metric_add(s->worker->metrics,
 		    METRIC_FILTER_FALSE_POSITIVES_TOTAL, t->keys[0].filter, 0,
 		    1);
+	buf_fini(&b);
 }
 
 /* The framed reply is complete; t is the slot at the head. */
@@ -161,24 +172,34 @@ feed_relay(struct session *s, struct slot *t, const uint8_t *data, size_t len)
 	return used;
 }
 
-/* Keeps up to NIL_MAX bytes back until it is clear what they are. */
+/* The same bytes as those that were kept back. */
 static void
-keep_or_relay(struct session *s, const uint8_t *data, size_t len)
+relay_matched(struct session *s, struct slot *t)
 {
-	if (s->stash_len + len <= NIL_MAX && !s->relayed) {
-		memcpy(s->stash + s->stash_len, data, len);
-		s->stash_len += len;
-		return;
-	}
-	relay_stash(s);
-	relay(s, data, len);
+	relay(s, t->answer, t->position);
+	t->position = 0;
 }
 
-/* GET whose nil is said in the filter's way. */
-static size_t
-feed_nil(struct session *s, struct slot *t, const uint8_t *data, size_t len)
+/* The absent key's reply, in the filter's way. */
+static void
+put_replacement(struct session *s, struct slot *t)
 {
 	struct slice text;
+
+	t->source = SOURCE_FILTER;
+	if (answer_absent_error(s, t->keys[0].filter, &text))
+		put_error(s, text);
+	else if (t->covered->value)
+		put_absent(s, t->keys[0].filter);
+	else
+		relay_matched(s, t);
+}
+
+/* A read of one absent key: as long as the reply is like the one for a missing
+ * key it is kept back, for the absent reply may take its place. */
+static size_t
+feed_missing(struct session *s, struct slot *t, const uint8_t *data, size_t len)
+{
 	size_t used = 0;
 	enum parse_status status = reply_feed(&s->reply, data, len, &used);
 
@@ -186,18 +207,27 @@ feed_nil(struct session *s, struct slot *t, const uint8_t *data, size_t len)
 		bad_reply(s);
 		return used;
 	}
-	if (status == PARSE_READY && s->reply.nil) {
-		t->source = SOURCE_FILTER;
-		if (answer_absent_error(s, t->keys[0].filter, &text))
-			put_error(s, text);
-		else
-			put_absent(s, t->keys[0].filter);
-		complete(s, t);
-		return used;
+	if (t->answer == NULL) {
+		struct buf b;
+
+		buf_init(&b, SIZE_MAX / 4);
+		answer_put_missing(s, &b, t);
+		t->answer_len = buf_len(&b);
+		t->answer = mem_dup(buf_head(&b), t->answer_len);
+		buf_fini(&b);
 	}
-	keep_or_relay(s, data, used);
+	if (!s->relayed && used <= t->answer_len - t->position &&
+	    memcmp(data, t->answer + t->position, used) == 0) {
+		t->position += used;
+	} else {
+		relay_matched(s, t);
+		relay(s, data, used);
+	}
 	if (status == PARSE_READY) {
-		relay_stash(s);
+		if (t->position == t->answer_len)
+			put_replacement(s, t);
+		else
+			relay_matched(s, t);
 		complete(s, t);
 	}
 	return used;
@@ -291,7 +321,7 @@ end_element(struct session *s, struct slot *t)
 	put_local_elements(s, t);
 }
 
-/* Like keep_or_relay, but of the element at hand. */
+/* Keeps up to NIL_MAX bytes of an element back until it is clear what they are. */
 static void
 keep_element(struct session *s, const uint8_t *data, size_t len, bool *started)
 {
@@ -331,7 +361,11 @@ feed_elements(
 		return used;
 	}
 	if (in_header && type != '*') {
-		/* An error, then: as it is. */
+		/* An error as it is; nothing else can be merged with. */
+		if (t->send == SEND_SPLIT && type != '-' && type != '!') {
+			bad_reply(s);
+			return used;
+		}
 		t->shape = SHAPE_RELAY;
 		relay(s, data, used);
 		if (status == PARSE_READY)
@@ -364,12 +398,8 @@ feed_execabort(
     struct session *s, struct slot *t, const uint8_t *data, size_t len)
 {
 	size_t used = 0;
-	enum parse_status status;
+	enum parse_status status = reply_feed(&s->reply, data, len, &used);
 
-	/* A message comes in between. */
-	if ((s->reply.size == 0 ? data[0] : s->reply.type) == '>')
-		return feed_relay(s, t, data, len);
-	status = reply_feed(&s->reply, data, len, &used);
 	if (status == PARSE_BAD) {
 		bad_reply(s);
 	} else if (status == PARSE_READY) {
@@ -434,16 +464,25 @@ next_slot(struct session *s, struct slot **t)
 	return false;
 }
 
+/* A push comes in between and is no reply, whatever is due. */
+static bool
+is_push(const struct session *s, const uint8_t *data)
+{
+	if (s->reply.size == 0)
+		return data[0] == '>';
+	return s->reply.head_len != 0 && s->reply.head[0] == '>';
+}
+
 static size_t
 feed(struct session *s, struct slot *t, const uint8_t *data, size_t len)
 {
-	switch (t != NULL ? t->shape : SHAPE_RELAY) {
+	switch (t != NULL && !is_push(s, data) ? t->shape : SHAPE_RELAY) {
 	case SHAPE_RELAY:
 		return feed_relay(s, t, data, len);
 	case SHAPE_ELEMENTS:
 		return feed_elements(s, t, data, len);
-	case SHAPE_NIL:
-		return feed_nil(s, t, data, len);
+	case SHAPE_MISSING:
+		return feed_missing(s, t, data, len);
 	case SHAPE_COUNT:
 		return feed_count(s, t, data, len);
 	case SHAPE_EXECABORT:

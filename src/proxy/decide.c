@@ -78,25 +78,16 @@ settle_read(struct session *s, struct slot *t)
 			return;
 		}
 		t->send = SEND_SPLIT;
-		if (t->covered == COVERED_MGET)
+		if (t->covered->value)
 			t->shape = SHAPE_ELEMENTS;
 		return;
 	}
 	/* Redis judges whether the user may read; its word that a key is
 	 * missing is then said in the filter's way. */
-	switch (t->covered) {
-	case COVERED_GET:
-		t->shape = SHAPE_NIL;
-		break;
-	case COVERED_MGET:
-		t->shape = SHAPE_ELEMENTS;
-		break;
-	case COVERED_EXISTS:
-		t->shape = SHAPE_COUNT;
-		break;
-	case COVERED_NONE:
-		break;
-	}
+	if (t->covered->args != ARGS_KEYS)
+		t->shape = SHAPE_MISSING;
+	else
+		t->shape = t->covered->value ? SHAPE_ELEMENTS : SHAPE_COUNT;
 }
 
 static void
@@ -167,43 +158,69 @@ start_check(struct session *s, struct slot *t, size_t i, struct slice element)
 
 /* Whether any key of the request is covered. */
 static bool
-any_covered(const struct session *s, const struct slice *argv, size_t argc)
+any_covered(const struct session *s, const struct slice *keys, size_t count)
 {
 	struct pattern_match m;
 	size_t i;
 
-	for (i = 1; i < argc; i++)
-		if (pattern_match(s->worker->patterns, s->mode.db, argv[i], &m))
+	for (i = 0; i < count; i++)
+		if (pattern_match(s->worker->patterns, s->mode.db, keys[i], &m))
 			return true;
 	return false;
 }
 
 static void
-bypass_all(struct session *s, const struct slice *argv, size_t argc)
+bypass_all(struct session *s, const struct slice *keys, size_t count)
 {
 	struct pattern_match m;
 	size_t i;
 
-	for (i = 1; i < argc; i++)
-		if (pattern_match(s->worker->patterns, s->mode.db, argv[i], &m))
+	for (i = 0; i < count; i++)
+		if (pattern_match(s->worker->patterns, s->mode.db, keys[i], &m))
 			count_bypass(s, m.filter, BYPASS_STATE);
 }
 
-static bool
-decide_read(struct session *s, struct slot *t, const struct command *c,
-    const struct slice *argv, size_t argc)
+/* Begins the checks of a covered read's keys; settled when all are back. */
+static void
+check_keys(struct session *s, struct slot *t, const struct slice *keys)
 {
-	struct worker *w = s->worker;
+	const struct pattern_set *patterns = s->worker->patterns;
 	const uint8_t *base = session_request_base(s, t);
 	uint8_t scratch[ELEMENT_MAX];
-	enum permission permission;
 	struct pattern_match m;
 	size_t i;
 
-	if (!any_covered(s, argv, argc))
+	t->keys = mem_zalloc(t->key_count, sizeof(*t->keys));
+	t->state = SLOT_PENDING;
+	for (i = 0; i < t->key_count; i++) {
+		struct slot_key *k = &t->keys[i];
+
+		if (!s->request.is_inline) {
+			k->offset = (uint32_t)(keys[i].data - base);
+			k->len = (uint32_t)keys[i].len;
+		}
+		if (!pattern_match(patterns, s->mode.db, keys[i], &m))
+			continue;
+		k->filter = (uint32_t)m.filter;
+		start_check(s, t, i,
+		    pattern_element(patterns, m.filter, m.capture, scratch));
+	}
+	if (t->pending == 0)
+		settle_read(s, t);
+}
+
+static bool
+decide_read(struct session *s, struct slot *t, const struct covered_read *r,
+    const struct slice *argv, size_t argc)
+{
+	const struct slice *keys = argv + covered_first_key(r);
+	size_t count = covered_key_count(r, argc);
+	enum permission permission;
+
+	if (!any_covered(s, keys, count))
 		return is_ready(t);
 	if (s->mode.level != MODE_PLAIN || s->mode.outstanding != 0) {
-		bypass_all(s, argv, argc);
+		bypass_all(s, keys, count);
 		return is_ready(t);
 	}
 	/* What this session has just added must be seen by its own reads. */
@@ -211,31 +228,16 @@ decide_read(struct session *s, struct slot *t, const struct command *c,
 		return false;
 	/* An inline request's arguments are not where its bytes are, so it
 	 * could not be split; that is rare enough to be Redis's. */
-	if (s->request.is_inline && c->covered != COVERED_GET)
+	if (s->request.is_inline && count != 1)
 		return is_ready(t);
-	permission = permission_of(w->permissions, &s->mode);
+	permission = permission_of(s->worker->permissions, &s->mode);
 	if (permission == PERMISSION_ASKING)
 		return false;
-	t->covered = c->covered;
+	t->covered = r;
 	t->permitted = permission == PERMISSION_ALL;
-	t->key_count = argc - 1;
-	t->keys = mem_zalloc(t->key_count, sizeof(*t->keys));
-	t->state = SLOT_PENDING;
-	for (i = 0; i < t->key_count; i++) {
-		struct slot_key *k = &t->keys[i];
-
-		if (!s->request.is_inline) {
-			k->offset = (uint32_t)(argv[i + 1].data - base);
-			k->len = (uint32_t)argv[i + 1].len;
-		}
-		if (!pattern_match(w->patterns, s->mode.db, argv[i + 1], &m))
-			continue;
-		k->filter = (uint32_t)m.filter;
-		start_check(s, t, i,
-		    pattern_element(w->patterns, m.filter, m.capture, scratch));
-	}
-	if (t->pending == 0)
-		settle_read(s, t);
+	t->key_count = count;
+	t->elements = covered_element_count(r, argc);
+	check_keys(s, t, keys);
 	return true;
 }
 
@@ -351,8 +353,8 @@ decide(struct session *s, struct slot *t)
 		return bf_decide(s, t, (size_t)filter, argv, argc);
 	if (decide_table_missing(s))
 		return decide_without_table(s, t);
-	if (c->covered != COVERED_NONE && command_plain(c, argc))
-		return decide_read(s, t, c, argv, argc);
+	if (c->covered != NULL && covered_is_plain(c->covered, argv, argc))
+		return decide_read(s, t, c->covered, argv, argc);
 	if (s->databases != 0 && learn_may(s, c))
 		return false;
 	if (c->effect == EFFECT_EXEC && argc == 1 && s->mode.multi_failed) {
@@ -391,7 +393,7 @@ decide_may_stream(struct session *s)
 	if (r->argc == 0)
 		return r->declared != 0;
 	c = command_find(s->worker->commands, request_arg(r, base, 0));
-	if (c->covered != COVERED_NONE)
+	if (c->covered != NULL)
 		return false;
 	if (c->effect == EFFECT_BF)
 		return r->argc > 1 &&

@@ -31,9 +31,7 @@ put_split(struct session *s, const struct slot *t)
 	const uint8_t *base = session_request_base(s, t);
 	size_t argc = 1, i;
 
-	/* The command's name as it was sent ends before its first key's
-	 * header; both commands that are split have a name of known length. */
-	w->argv[0] = slice_str(t->covered == COVERED_MGET ? "MGET" : "EXISTS");
+	w->argv[0] = slice_str(t->covered->name);
 	for (i = 0; i < t->key_count; i++)
 		if (t->keys[i].verdict != KEY_ABSENT)
 			w->argv[argc++] = slice_of(
@@ -122,7 +120,7 @@ forward_stream_start(struct session *s)
 		c = command_find(
 		    w->commands, request_arg(&s->request, base, 0));
 	/* A covered read that large is Redis's alone. */
-	if (!may && c != NULL && c->covered != COVERED_NONE)
+	if (!may && c != NULL && c->covered != NULL)
 		may = !decide_table_missing(s);
 	request_detach(&s->request, base);
 	buf_consume(&s->in, s->request.size);

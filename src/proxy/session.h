@@ -229,6 +229,8 @@ void answer_write(struct session *s, const struct slot *t);
 void answer_put_absent(struct session *s, struct buf *b, size_t filter);
 /* True (and the text) where the filter answers absent with an error. */
 bool answer_absent_error(struct session *s, size_t filter, struct slice *text);
+/* What Redis answers where the keys of t are missing. */
+void answer_put_missing(struct session *s, struct buf *b, const struct slot *t);
 /* The error of the first absent key whose filter answers with one. */
 bool answer_first_error(
     struct session *s, const struct slot *t, struct slice *text);

@@ -32,10 +32,10 @@ enum slot_state {
 
 /* How the upstream's reply becomes the client's. */
 enum slot_shape {
-	SHAPE_RELAY,     /* as it is */
-	SHAPE_ELEMENTS,  /* MGET: local elements come in between, or replace */
-	SHAPE_NIL,       /* GET: the absent reply takes the place of nil */
-	SHAPE_COUNT,     /* EXISTS: the absent error takes the place */
+	SHAPE_RELAY,    /* as it is */
+	SHAPE_ELEMENTS, /* MGET: local elements come in between, or replace */
+	SHAPE_MISSING, /* the absent reply, where it says that the key is not */
+	SHAPE_COUNT,   /* EXISTS: the absent error takes the place */
 	SHAPE_EXECABORT, /* DISCARD was sent in place of EXEC */
 	SHAPE_SWALLOW,   /* of our own replay: errors close the session */
 };
@@ -66,7 +66,7 @@ struct slot {
 	enum slot_state state;
 	enum slot_shape shape;
 	enum slot_send send;
-	enum covered covered;
+	const struct covered_read *covered; /* of covered reads; else NULL */
 	bool permitted;    /* absent may be said without asking Redis */
 	bool blocking;     /* its reply may take for ever */
 	bool quit;         /* QUIT: the session ends with its reply */
@@ -81,10 +81,15 @@ struct slot {
 	struct change *change; /* what its reply may change; owned or NULL */
 	struct slot_key *keys; /* covered reads; owned */
 	size_t key_count;
-	size_t position;  /* SHAPE_ELEMENTS: next key to write out */
+	size_t elements; /* covered reads: of an array for each key or field */
+	/* SHAPE_ELEMENTS: next key to write out; SHAPE_MISSING: bytes of the
+	 * reply that are like those of answer */
+	size_t position;
 	bool element_out; /* SHAPE_ELEMENTS: a part of the element has left */
 	bool absent;      /* ANSWERED: all keys are, and there is no answer */
-	uint8_t *answer;  /* ANSWERED: the reply; owned */
+	/* ANSWERED: the reply; SHAPE_MISSING: what Redis says of a missing key,
+	 * once its reply begins; owned */
+	uint8_t *answer;
 	size_t answer_len;
 	int *values; /* BF.*: a result per item; owned */
 	size_t value_count;

@@ -342,7 +342,7 @@ START_TEST(find_any_case)
 	ck_assert_ptr_eq(get, command_find(t, slice_str("gEt")));
 	ck_assert_int_eq(get->arity, 2);
 	ck_assert_int_eq(get->effect, EFFECT_ORDINARY);
-	ck_assert_int_eq(get->covered, COVERED_GET);
+	ck_assert_ptr_eq(get->covered, covered_find("get"));
 	static const struct {
 		const char *name;
 		size_t len;
@@ -356,9 +356,8 @@ START_TEST(find_any_case)
 
 		ck_assert_ptr_nonnull(c);
 		ck_assert_int_eq(c->effect, EFFECT_UNKNOWN);
-		ck_assert_int_eq(c->covered, COVERED_NONE);
+		ck_assert_ptr_null(c->covered);
 		ck_assert(!command_may_create(c));
-		ck_assert(!command_plain(c, 2));
 	}
 	command_table_free(t);
 }
@@ -435,50 +434,27 @@ START_TEST(covered_needs_upstream)
 	ck_assert_str_eq(get.name, "get");
 	ck_assert_int_eq(
 	    command_find(t, slice_str("get"))->effect, EFFECT_UNKNOWN);
-	ck_assert_int_eq(
-	    command_find(t, slice_str("get"))->covered, COVERED_NONE);
+	ck_assert_ptr_null(command_find(t, slice_str("get"))->covered);
 	/* Not the GET that we know. */
-	get.arity = -2;
+	get.arity = 3;
 	command_table_add(t, &get);
-	ck_assert_int_eq(
-	    command_find(t, slice_str("get"))->covered, COVERED_NONE);
+	ck_assert_ptr_null(command_find(t, slice_str("get"))->covered);
 	ck_assert_int_eq(
 	    command_find(t, slice_str("get"))->effect, EFFECT_ORDINARY);
 	/* Said again, it replaces what was said. What the caller writes into
 	 * effect and covered does not count. */
 	get.arity = 2;
 	get.effect = EFFECT_MONITOR;
-	get.covered = COVERED_MGET;
+	get.covered = covered_find("mget");
 	command_table_add(t, &get);
-	ck_assert_int_eq(
-	    command_find(t, slice_str("get"))->covered, COVERED_GET);
+	ck_assert_ptr_eq(
+	    command_find(t, slice_str("get"))->covered, covered_find("get"));
 	ck_assert_int_eq(
 	    command_find(t, slice_str("get"))->effect, EFFECT_ORDINARY);
 	ck_assert_uint_eq(command_table_size(t), 1);
 	get.flags = W;
 	command_table_add(t, &get);
-	ck_assert_int_eq(
-	    command_find(t, slice_str("get"))->covered, COVERED_NONE);
-	command_table_free(t);
-}
-END_TEST
-
-START_TEST(plain_forms)
-{
-	struct command_table *t = table_filled();
-	const struct command *get = command_find(t, slice_str("get"));
-	const struct command *mget = command_find(t, slice_str("mget"));
-	const struct command *exists = command_find(t, slice_str("exists"));
-	const struct command *incr = command_find(t, slice_str("incr"));
-
-	ck_assert_int_eq(mget->covered, COVERED_MGET);
-	ck_assert_int_eq(exists->covered, COVERED_EXISTS);
-	for (size_t argc = 0; argc < 5; argc++) {
-		ck_assert_int_eq(command_plain(get, argc), argc == 2);
-		ck_assert_int_eq(command_plain(mget, argc), argc >= 2);
-		ck_assert_int_eq(command_plain(exists, argc), argc >= 2);
-		ck_assert(!command_plain(incr, argc));
-	}
+	ck_assert_ptr_null(command_find(t, slice_str("get"))->covered);
 	command_table_free(t);
 }
 END_TEST
@@ -591,7 +567,6 @@ main(void)
 	tcase_add_test(c, find_any_case);
 	tcase_add_test(c, effects);
 	tcase_add_test(c, covered_needs_upstream);
-	tcase_add_test(c, plain_forms);
 	tcase_add_test(c, may_create);
 	tcase_add_test(c, container_overflow);
 	tcase_add_test(c, many_commands);

@@ -50,7 +50,9 @@ class Redis:
         argv += ["--save", "", "--appendonly", "no", "--daemonize", "no"]
         argv += ["--protected-mode", "no", "--enable-debug-command", "yes"]
         for name, value in self.config.items():
-            argv += ["--" + name.replace("_", "-"), str(value)]
+            # A value of several words is a tuple.
+            words = value if isinstance(value, tuple) else (value,)
+            argv += ["--" + name.replace("_", "-"), *map(str, words)]
         self.child = Child(argv, self.log)
         if not wait_ready:
             return True
