@@ -178,15 +178,3 @@ def test_inline(gate_with, redis):
         assert client.read_n(6) == [
             NULL, b":0\r\n", resp.array(resp.NIL2, resp.NIL2), resp.NIL2, b":0\r\n",
             resp.array(NULL)]
-
-
-def test_a_command_that_this_redis_lacks(redis_server, bloomgate, make_filter,
-                                         ids_file):
-    """Not listed by COMMAND, so it is for Redis to refuse."""
-    redis = redis_server(rename_command=("zrank", "zzz"))
-    gate = bloomgate(redis, filters=[make_filter(ids_file(["1"]))]).warm()
-    with gate.client() as client:
-        assert client.call("GET", "user:none") == NULL
-        assert client.call("ZRANK", "user:none", "m") == redis.call(
-            "ZRANK", "user:none", "m")
-        assert client.call("ZRANK", "user:none", "m").startswith(b"-ERR unknown")
