@@ -132,14 +132,17 @@ option_suggest(
 	if (best != NULL && least <= 1)
 		return mem_strdup(option_key(best));
 	/* The right name in the wrong place? */
-	for (i = 0; i < option_count; i++)
-		if (distance(key, option_key(&option_table[i])) == 0)
-			return mem_printf("%s%s",
-			    option_table[i].scope == SCOPE_FILTER &&
-				    scope != SCOPE_FILTER
-				? "a filter's "
-				: "",
-			    option_table[i].path);
+	for (i = 0; i < option_count; i++) {
+		const struct option *o = &option_table[i];
+		const char *where = "";
+
+		if (distance(key, option_key(o)) != 0)
+			continue;
+		if (o->scope != scope)
+			where = o->scope == SCOPE_FILTER ? "a filter's "
+							 : "the top level's ";
+		return mem_printf("%s%s", where, o->path);
+	}
 	return best != NULL ? mem_strdup(option_key(best)) : NULL;
 }
 

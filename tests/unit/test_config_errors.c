@@ -35,6 +35,9 @@ START_TEST(test_unknown)
 	expect_errors("capacity: 1\n",
 	    "1:1: unknown option 'capacity'; did you mean 'a filter's "
 	    "capacity'?\n");
+	expect_errors(FILTER "    permission: trust\n",
+	    "5:5: unknown option 'permission'; did you mean 'the top level's "
+	    "permission'?\n");
 	/* A misspelt required option is not missing as well. */
 	expect_errors("filters:\n  - name: a\n    key: [\"{id}\"]\n"
 		      "    capacty: 5\n",
