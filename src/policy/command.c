@@ -42,6 +42,7 @@ static const struct fact facts[] = {
     {"monitor", EFFECT_MONITOR},
     {"sync", EFFECT_MONITOR},
     {"psync", EFFECT_MONITOR},
+    {"replconf", EFFECT_MONITOR}, /* its ACK has no reply */
 };
 
 /*
@@ -284,6 +285,9 @@ settle_facts(struct command *c)
 	if (strcmp(c->name, "eval") == 0 || strcmp(c->name, "evalsha") == 0 ||
 	    strcmp(c->name, "fcall") == 0)
 		c->flags |= COMMAND_MAY_REPLICATE;
+	/* Nor of these, which wait for replicas. */
+	if (strcmp(c->name, "wait") == 0 || strcmp(c->name, "waitaof") == 0)
+		c->flags |= COMMAND_BLOCKING;
 }
 
 static bool

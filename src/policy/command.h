@@ -32,7 +32,7 @@ enum effect {
 	EFFECT_UNWATCH,
 	EFFECT_SUBSCRIBE,   /* SUBSCRIBE PSUBSCRIBE SSUBSCRIBE */
 	EFFECT_UNSUBSCRIBE, /* their opposites */
-	EFFECT_MONITOR,     /* MONITOR SYNC PSYNC: opaque */
+	EFFECT_MONITOR,     /* MONITOR SYNC PSYNC REPLCONF: opaque */
 	EFFECT_BF,          /* BF.* of a configured name is ours */
 	EFFECT_UNKNOWN,     /* not in the upstream's COMMAND */
 };

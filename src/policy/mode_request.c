@@ -47,7 +47,7 @@ is_client_name(struct slice name)
  * True where Redis may do a part of a HELLO and then refuse it: it lets the user
  * in (or takes the name) before it looks at what follows, so that the error
  * would not tell who the session is. The usual order, AUTH then SETNAME, is safe:
- * what may fail comes first.
+ * what may fail comes first. So is what Redis refuses before it does anything.
  */
 static bool
 hello_is_odd(const struct slice *argv, size_t argc)
@@ -65,7 +65,7 @@ hello_is_odd(const struct slice *argv, size_t argc)
 			name = true;
 			i++;
 		} else {
-			return true;
+			return auth || name;
 		}
 	}
 	return false;
@@ -78,8 +78,12 @@ read_hello(struct change *c, const struct slice *argv, size_t argc)
 	int64_t version;
 	size_t i;
 
-	if (argc < 2 || slice_to_int64(argv[1], &version) != 0)
+	if (argc < 2)
 		return;
+	if (slice_to_int64(argv[1], &version) != 0) {
+		c->effect = EFFECT_UNKNOWN; /* refused, then */
+		return;
+	}
 	c->proto = version == 3 ? 3 : 2;
 	for (i = 2; i < argc; i++) {
 		if (slice_is_nocase(argv[i], "auth") && i + 2 < argc) {
@@ -90,6 +94,9 @@ read_hello(struct change *c, const struct slice *argv, size_t argc)
 			c->has_name = true;
 			keep_text(c, argv[i + 1]);
 			i++;
+		} else {
+			c->effect = EFFECT_UNKNOWN; /* likewise */
+			return;
 		}
 	}
 }
@@ -103,24 +110,76 @@ read_auth(struct change *c, const struct slice *argv, size_t argc)
 		keep_auth(c, argv[1], argv[2]);
 }
 
-/* True for the subcommands that leave a session plain. */
-static bool
+/* A setting that is not one of these: Redis refuses it, or it is news. */
+static void
+read_switch(struct change *c, enum client_switch which,
+    const struct slice *argv, size_t argc)
+{
+	bool on = argc > 2 && slice_is_nocase(argv[2], "on");
+
+	if (!on && !(argc > 2 && slice_is_nocase(argv[2], "off"))) {
+		c->effect = EFFECT_UNKNOWN;
+		return;
+	}
+	c->has_switch = true;
+	c->which = which;
+	c->on = on;
+}
+
+static void
+read_setinfo(struct change *c, const struct slice *argv, size_t argc)
+{
+	c->has_lib_name = argc == 4 && slice_is_nocase(argv[2], "lib-name");
+	c->has_lib_version = argc == 4 && slice_is_nocase(argv[2], "lib-ver");
+	if (c->has_lib_name || c->has_lib_version) {
+		c->harmless = true;
+		keep_text(c, argv[3]);
+	} else {
+		c->effect = EFFECT_UNKNOWN;
+	}
+}
+
+/*
+ * CLIENT by its subcommands. Those of `idle` do nothing to the session that asks:
+ * CACHING is of tracking, where all is forwarded; PAUSE, KILL and UNBLOCK are
+ * about others (DESIGN.md, State, of PAUSE); REPLY ON is what it is already, for
+ * OFF and SKIP are opaque.
+ */
+static void
 read_client(struct change *c, const struct slice *argv, size_t argc)
 {
-	if (argc == 2 && slice_is_nocase(argv[1], "id"))
-		return true;
-	if (argc == 3 && slice_is_nocase(argv[1], "setname")) {
-		c->has_name = true;
+	static const char *const idle[] = {"caching", "getname", "getredir",
+	    "help", "id", "info", "kill", "list", "pause", "reply",
+	    "trackinginfo", "unblock", "unpause"};
+	struct slice sub = argc > 1 ? argv[1] : slice_of("", 0);
+
+	if (slice_is_nocase(sub, "setname") && argc == 3) {
+		c->has_name = c->harmless = true;
 		keep_text(c, argv[2]);
-		return true;
+		return;
 	}
-	if (argc == 4 && slice_is_nocase(argv[1], "setinfo")) {
-		c->has_lib_name = slice_is_nocase(argv[2], "lib-name");
-		c->has_lib_version = slice_is_nocase(argv[2], "lib-ver");
-		keep_text(c, argv[3]);
-		return true;
+	if (slice_is_nocase(sub, "setinfo")) {
+		read_setinfo(c, argv, argc);
+		return;
 	}
-	return false;
+	if (slice_is_nocase(sub, "tracking")) {
+		read_switch(c, SWITCH_TRACKING, argv, argc);
+		return;
+	}
+	if (slice_is_nocase(sub, "no-evict")) {
+		read_switch(c, SWITCH_NO_EVICT, argv, argc);
+		return;
+	}
+	if (slice_is_nocase(sub, "no-touch")) {
+		read_switch(c, SWITCH_NO_TOUCH, argv, argc);
+		return;
+	}
+	for (size_t i = 0; i < sizeof(idle) / sizeof(*idle); i++)
+		if (slice_is_nocase(sub, idle[i])) {
+			c->harmless = true;
+			return;
+		}
+	c->effect = EFFECT_UNKNOWN;
 }
 
 static void
@@ -156,7 +215,8 @@ breaks_count(const struct command *c, const struct slice *argv, size_t argc)
 	case EFFECT_MONITOR:
 		return true;
 	case EFFECT_CLIENT:
-		return argc > 1 && slice_is_nocase(argv[1], "reply");
+		return argc > 1 && slice_is_nocase(argv[1], "reply") &&
+		    !(argc == 3 && slice_is_nocase(argv[2], "on"));
 	case EFFECT_HELLO:
 		return hello_is_odd(argv, argc);
 	case EFFECT_SUBSCRIBE:
@@ -185,18 +245,10 @@ breaks_multi(enum effect e)
 	}
 }
 
+/* Fills in what the reply may change. */
 static void
-lower(struct mode *m)
-{
-	if (m->level == MODE_PLAIN)
-		m->level = MODE_FORWARD_ONLY;
-}
-
-/* Fills in what the reply may change, and lowers the level where the request
- * alone does. */
-static void
-read_change(struct mode *m, struct change *ch, const struct command *c,
-    const struct slice *argv, size_t argc, bool whole)
+read_change(struct change *ch, const struct command *c,
+    const struct slice *argv, size_t argc)
 {
 	int64_t db;
 
@@ -213,53 +265,62 @@ read_change(struct mode *m, struct change *ch, const struct command *c,
 	case EFFECT_HELLO:
 		read_hello(ch, argv, argc);
 		break;
-	case EFFECT_QUIT:
-		break;
 	case EFFECT_CLIENT:
-		if (!read_client(ch, argv, argc)) {
-			lower(m);
-			m->stateful = true;
-		}
+		read_client(ch, argv, argc);
 		break;
 	case EFFECT_SUBSCRIBE:
 	case EFFECT_UNSUBSCRIBE:
 		read_subscription(ch, c, argc);
-		/* fall through */
+		break;
+	case EFFECT_QUIT:
+	case EFFECT_ORDINARY:
+		ch->harmless = true;
+		break;
 	default:
-		lower(m);
-		if (c->effect != EFFECT_RESET)
-			m->stateful = true;
 		break;
 	}
-	/* A secret or a name that was cut could not be given back. */
-	if (!whole) {
-		lower(m);
-		m->stateful = true;
-	}
+}
+
+static struct change *
+expect(struct mode *m, enum effect effect)
+{
+	m->outstanding++;
+	return change_new(effect);
+}
+
+struct change *
+mode_discard(struct mode *m)
+{
+	return expect(m, EFFECT_DISCARD);
 }
 
 enum mode_wish
 mode_request(struct mode *m, const struct command *c, const struct slice *argv,
     size_t argc, bool whole, struct change **change)
 {
+	bool ordinary = c->effect == EFFECT_ORDINARY || c->effect == EFFECT_BF;
+
 	*change = NULL;
-	if (c->effect == EFFECT_ORDINARY || c->effect == EFFECT_BF) {
-		/* While it blocks, nothing may overtake it. */
-		if (c->flags & COMMAND_BLOCKING)
-			lower(m);
+	if (ordinary && !(c->flags & COMMAND_BLOCKING))
 		return MODE_SEND;
-	}
 	if (breaks_count(c, argv, argc))
 		return MODE_OPAQUE_WISH;
 	if (breaks_multi(c->effect)) {
-		/* Only a session that sent MULTI has this to ask. */
-		if (m->level != MODE_PLAIN && m->outstanding != 0)
+		/* Whether it is queued is known when what may open or end a
+		 * transaction has its reply. */
+		if (m->opening != 0 || (m->in_multi && m->outstanding != 0))
 			return MODE_WAIT;
-		if (m->in_multi)
+		if (m->in_multi || m->foreign_state)
 			return MODE_OPAQUE_WISH;
 	}
-	*change = change_new(c->effect);
-	read_change(m, *change, c, argv, argc, whole);
-	m->outstanding++;
+	*change = expect(m, ordinary ? EFFECT_ORDINARY : c->effect);
+	read_change(*change, c, argv, argc);
+	if (!whole && !ordinary) {
+		(*change)->cut = true;
+		(*change)->harmless = false;
+	}
+	(*change)->opens = c->effect == EFFECT_MULTI ||
+	    (*change)->effect == EFFECT_UNKNOWN;
+	m->opening += (*change)->opens;
 	return MODE_SEND;
 }

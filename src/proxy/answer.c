@@ -116,10 +116,11 @@ complete(struct session *s, struct slot *t)
 		count_error(s, &s->reply);
 	count_false_positive(s, t);
 	if (t->change != NULL) {
-		bool database = t->change->effect == EFFECT_SELECT ||
-		    t->change->effect == EFFECT_RESET;
+		bool database = change_moves_database(t->change);
+		enum mode_level before = s->mode.level;
 
 		last = mode_reply(&s->mode, t->change, &s->reply);
+		session_count_level(s, before);
 		if (last) {
 			t->change = NULL;
 			s->databases -= database;

@@ -292,34 +292,25 @@ decide_opaque(
 static void
 become_opaque(struct session *s)
 {
-	struct metrics *m = s->worker->metrics;
+	enum mode_level before = s->mode.level;
 
-	metric_sub(m, METRIC_CLIENT_CONNECTIONS, s->mode.level, 0, 1);
 	s->mode.level = MODE_OPAQUE;
-	metric_add(m, METRIC_CLIENT_CONNECTIONS, s->mode.level, 0, 1);
+	session_count_level(s, before);
 }
 
-/* mode_request, with the count of sessions by level kept true. */
-static enum mode_wish
-ask_mode(struct session *s, const struct command *c, const struct slice *argv,
-    size_t argc, struct slot *t)
+enum mode_wish
+decide_mode(struct session *s, const struct command *c,
+    const struct slice *argv, size_t argc, struct slot *t)
 {
-	struct metrics *m = s->worker->metrics;
-	enum mode_level before = s->mode.level;
-	bool stateful = s->mode.stateful;
 	enum mode_wish wish = mode_request(
 	    &s->mode, c, argv, argc, !s->request.detached, &t->change);
 
-	/* Unknown only as long as the table is: no state that could be lost. */
+	if (t->change == NULL)
+		return wish;
+	/* Unknown only as long as the table is. */
 	if (c->effect == EFFECT_UNKNOWN && !s->worker->commands_known)
-		s->mode.stateful = stateful;
-	if (s->mode.level != before) {
-		metric_sub(m, METRIC_CLIENT_CONNECTIONS, before, 0, 1);
-		metric_add(m, METRIC_CLIENT_CONNECTIONS, s->mode.level, 0, 1);
-	}
-	if (wish == MODE_SEND && t->change != NULL &&
-	    (c->effect == EFFECT_SELECT || c->effect == EFFECT_RESET))
-		s->databases++;
+		mode_excuse(&s->mode, t->change);
+	s->databases += change_moves_database(t->change);
 	return wish;
 }
 
@@ -329,8 +320,7 @@ decide_failed_exec(struct session *s, struct slot *t)
 {
 	t->send = SEND_DISCARD;
 	t->shape = SHAPE_EXECABORT;
-	t->change = change_new(EFFECT_DISCARD);
-	s->mode.outstanding++;
+	t->change = mode_discard(&s->mode);
 	return is_ready(t);
 }
 
@@ -363,7 +353,7 @@ decide(struct session *s, struct slot *t)
 			return false;
 		return decide_failed_exec(s, t);
 	}
-	switch (ask_mode(s, c, argv, argc, t)) {
+	switch (decide_mode(s, c, argv, argc, t)) {
 	case MODE_WAIT:
 		return false;
 	case MODE_OPAQUE_WISH:

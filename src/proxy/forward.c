@@ -194,8 +194,7 @@ stream_complete(struct session *s)
 	}
 	if (t != NULL) {
 		t->blocking = (c->flags & COMMAND_BLOCKING) != 0;
-		if (mode_request(&s->mode, c, w->argv, argc, false,
-			&t->change) != MODE_SEND)
+		if (decide_mode(s, c, w->argv, argc, t) != MODE_SEND)
 			check(false); /* decide_may_stream let only these by */
 	}
 	s->stream = STREAM_HELD;
@@ -262,10 +261,7 @@ forward_stream_release(struct session *s, const char *failure)
 	snprintf(
 	    text, sizeof(text), "ERR bloomgate: not executed: %s", failure);
 	s->stream_slot = NULL;
-	if (t->change != NULL) {
-		mode_abandon(&s->mode, t->change);
-		t->change = NULL;
-	}
+	session_abandon_change(s, t);
 	slot_answer_error(t, text);
 	metric_sub(s->worker->metrics, METRIC_UPSTREAM_IN_FLIGHT, 0, 0, 1);
 	stream_done(s);

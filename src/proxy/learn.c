@@ -73,10 +73,7 @@ settle(struct session *s, struct slot *t)
 		session_end(s); /* no reply can say so */
 		return;
 	}
-	if (t->change != NULL) {
-		mode_abandon(&s->mode, t->change);
-		t->change = NULL;
-	}
+	session_abandon_change(s, t);
 	text = mem_printf("ERR bloomgate: not executed: %s", t->failure);
 	t->send = SEND_NOTHING;
 	slot_answer_error(t, text);
@@ -138,11 +135,13 @@ learn_key(struct learning *l, size_t index, unsigned db)
 		l->slot->pending++;
 }
 
-/* MOVE and COPY write to a database that they name. */
+/* MOVE and COPY write to a database that they name; what is not known may be
+ * one of them. */
 static bool
 leaves_database(const struct command *c)
 {
-	return strcmp(c->name, "move") == 0 || strcmp(c->name, "copy") == 0;
+	return c->effect == EFFECT_UNKNOWN || strcmp(c->name, "move") == 0 ||
+	    strcmp(c->name, "copy") == 0;
 }
 
 static void
@@ -162,13 +161,14 @@ on_key(size_t index, void *arg)
 			    "learn; send it in smaller parts");
 		return;
 	}
-	if (s->mode.level != MODE_OPAQUE && s->databases == 0 &&
-	    !leaves_database(l->command)) {
+	if (s->mode.level != MODE_OPAQUE && !s->mode.foreign &&
+	    s->databases == 0 && !leaves_database(l->command)) {
 		learn_key(l, index, s->mode.db);
 		return;
 	}
 	/* All databases that it could be: an opaque session's is not known, nor
-	 * that of a stream which did not wait for the reply to SELECT. */
+	 * that of a foreign one, nor that of a stream which did not wait for
+	 * the reply to SELECT. */
 	for (i = 0; i < settings->filter_count; i++) {
 		for (before = 0; before < i; before++)
 			if (settings->filters[before].db ==
@@ -184,8 +184,8 @@ learn_may(const struct session *s, const struct command *c)
 {
 	if (s->worker->settings->filter_count == 0)
 		return false;
-	return command_may_create(c) ||
-	    (c->effect == EFFECT_UNKNOWN && s->worker->commands_refused);
+	/* One that is not known may be a write by another name. */
+	return command_may_create(c) || c->effect == EFFECT_UNKNOWN;
 }
 
 unsigned

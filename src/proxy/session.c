@@ -52,10 +52,7 @@ free_slots(struct session *s)
 
 	while ((t = TAILQ_FIRST(&s->slots)) != NULL) {
 		TAILQ_REMOVE(&s->slots, t, next);
-		if (t->change != NULL) {
-			mode_abandon(&s->mode, t->change);
-			t->change = NULL;
-		}
+		session_abandon_change(s, t);
 		t->pending = 0;
 		slot_free(t);
 	}
@@ -122,6 +119,27 @@ session_end(struct session *s)
 {
 	s->input_ended = true;
 	s->close_after_flush = true;
+}
+
+void
+session_count_level(struct session *s, enum mode_level before)
+{
+	struct metrics *m = s->worker->metrics;
+
+	if (s->mode.level == before)
+		return;
+	metric_sub(m, METRIC_CLIENT_CONNECTIONS, before, 0, 1);
+	metric_add(m, METRIC_CLIENT_CONNECTIONS, s->mode.level, 0, 1);
+}
+
+void
+session_abandon_change(struct session *s, struct slot *t)
+{
+	if (t->change == NULL)
+		return;
+	s->databases -= change_moves_database(t->change);
+	mode_abandon(&s->mode, t->change);
+	t->change = NULL;
 }
 
 void

@@ -89,7 +89,8 @@ struct session {
 	struct slot *cursor; /* first slot not yet forwarded; NULL: none */
 	struct slot *held;   /* the HELD one (always the last) */
 	unsigned adds;       /* adds of this session not yet acknowledged */
-	unsigned databases;  /* requests out that may change the database */
+	unsigned
+	    databases; /* requests whose reply may bring another database */
 	enum stream_state stream;
 	struct slot *stream_slot; /* not owned; NULL once answered or opaque */
 	uint8_t stream_last;      /* the byte held back */
@@ -127,6 +128,10 @@ void session_pump(struct session *s);
 /* The client's address and state in a line, for operators. */
 void session_describe(const struct session *s, struct buf *out);
 
+/* Counts the session, whose level was `before`, under the one it has now. */
+void session_count_level(struct session *s, enum mode_level before);
+/* The reply that may change what t->change says will never come. */
+void session_abandon_change(struct session *s, struct slot *t);
 /* Appends to the client's output; closes the session where its cap is passed. */
 void session_put(struct session *s, const void *data, size_t len);
 /* Replies that wait at the head and are complete leave. */
@@ -150,6 +155,9 @@ bool session_has_room(const struct session *s);
 
 /* decide.c: decides t (HELD); false when it must go on being held. */
 bool decide(struct session *s, struct slot *t);
+/* mode_request for the slot of a request that goes upstream. */
+enum mode_wish decide_mode(struct session *s, const struct command *c,
+    const struct slice *argv, size_t argc, struct slot *t);
 /* What a request may not be kept whole for: true when it may stream. */
 bool decide_may_stream(struct session *s);
 /* Until the upstream's commands are known nobody can say which are writes. */

@@ -66,11 +66,13 @@ upstream_close(struct session *s)
 	reply_init(&s->reply);
 }
 
-/* The error in place of each reply that was due. */
-static void
+/* The error in place of each reply that was due. True when what comes next would
+ * not find the session that it was sent for: a SELECT or a MULTI, say, is lost. */
+static bool
 fail_sent(struct session *s, const char *reason)
 {
 	struct slot *t, *next;
+	bool changed = false;
 	char text[200];
 
 	snprintf(text, sizeof(text), "ERR bloomgate: upstream %s", reason);
@@ -81,13 +83,9 @@ fail_sent(struct session *s, const char *reason)
 			continue;
 		metric_sub(
 		    s->worker->metrics, METRIC_UPSTREAM_IN_FLIGHT, 0, 0, 1);
-		if (t->change != NULL) {
-			if (t->change->effect == EFFECT_SELECT ||
-			    t->change->effect == EFFECT_RESET)
-				s->databases--;
-			mode_abandon(&s->mode, t->change);
-			t->change = NULL;
-		}
+		if (t->change != NULL && !t->change->harmless)
+			changed = true;
+		session_abandon_change(s, t);
 		if (t == s->stream_slot) {
 			/* Its rest is read and dropped. */
 			s->stream = STREAM_DISCARD;
@@ -102,6 +100,7 @@ fail_sent(struct session *s, const char *reason)
 		t->send = SEND_NOTHING;
 		slot_answer_error(t, text);
 	}
+	return changed;
 }
 
 void
@@ -125,8 +124,7 @@ upstream_lost(struct session *s, const char *reason)
 		last = s->stream_slot;
 		forward_stream_lost(s, reason);
 	}
-	fail_sent(s, reason);
-	if (s->mode.stateful) {
+	if (fail_sent(s, reason) || mode_is_stateful(&s->mode)) {
 		/* The lost one of a stream is the last of all. */
 		for (t = TAILQ_FIRST(&s->slots);
 		     !held && t != NULL && t != s->cursor;

@@ -133,6 +133,9 @@ say_bytes(const char *name, const uint8_t *data, size_t len)
 const char *
 fixture_text(const struct mode *m)
 {
+	static const char *const switches[SWITCHES] = {
+	    "tracking", "no-evict", "no-touch"};
+
 	text[0] = '\0';
 	if (m->level != MODE_PLAIN)
 		say("%s", m->level == MODE_OPAQUE ? "opaque" : "forward");
@@ -153,12 +156,19 @@ fixture_text(const struct mode *m)
 		say("multi");
 	if (m->multi_failed)
 		say("failed");
+	if (m->watched)
+		say("watched");
+	for (unsigned i = 0; i < SWITCHES; i++)
+		if (m->switches[i])
+			say("%s", switches[i]);
+	if (m->foreign)
+		say("foreign");
 	if (m->subs[SUBS_CHANNEL] != 0 || m->subs[SUBS_PATTERN] != 0 ||
 	    m->subs[SUBS_SHARD] != 0)
 		say("subs=%" PRIu64 ",%" PRIu64 ",%" PRIu64,
 		    m->subs[SUBS_CHANNEL], m->subs[SUBS_PATTERN],
 		    m->subs[SUBS_SHARD]);
-	if (m->stateful)
+	if (mode_is_stateful(m))
 		say("stateful");
 	return text;
 }

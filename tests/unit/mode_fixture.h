@@ -33,7 +33,7 @@ void fixture_do(struct mode *m, const char *words, const char *bytes);
 
 /*
  * Everything about m that is not as in a new session, "; " between:
- * "forward; db=3; user=u:secret; stateful". Valid until the next call.
+ * "forward; db=3; user=u:secret; watched; stateful". Valid until the next call.
  */
 const char *fixture_text(const struct mode *m);
 

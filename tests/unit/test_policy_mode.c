@@ -96,66 +96,165 @@ static const struct row rows[] = {
     {{"client setinfo lib-name l",
 	"-ERR unknown subcommand 'SETINFO'. Try CLIENT HELP.\r\n"}, ""},
     {{"client setinfo other l", "-ERR Unrecognized option 'other'\r\n"}, ""},
-    {{"client tracking on", OK}, "forward; stateful"},
-    {{"client no-evict on", NOPERM}, "forward; stateful"},
-    {{"client", "-ERR wrong number of arguments for 'client' command\r\n"},
-	"forward; stateful"},
+    {{"client id", ":7\r\n", "client list", "$1\r\nx\r\n", "client info",
+	"$1\r\nx\r\n", "client getname", "$-1\r\n", "client getredir", ":-1\r\n"},
+	""},
+    {{"client kill id 9", ":0\r\n", "client pause 0", OK, "client unpause", OK,
+	"client unblock 9", ":0\r\n", "client help", "*1\r\n+HELP\r\n",
+	"client REPLY on", OK}, ""},
+    {{"client trackinginfo", "*1\r\n$3\r\noff\r\n", "client caching yes",
+	"-ERR CLIENT CACHING can be called only when the client is in tracking "
+	"mode with OPTIN or OPTOUT mode enabled\r\n"}, ""},
+    {{"client", "-ERR wrong number of arguments for 'client' command\r\n"}, ""},
     {{"client id x", "-ERR wrong number of arguments for 'client|id' "
-	"command\r\n"}, "forward; stateful"},
+	"command\r\n"}, ""},
+    {{"client setname", "-ERR wrong number of arguments for "
+	"'client|setname' command\r\n"}, ""},
+    {{"client setname x y", "-ERR wrong number of arguments for "
+	"'client|setname' command\r\n"}, ""},
+    {{"client foo", "-ERR unknown subcommand 'foo'. Try CLIENT HELP.\r\n"}, ""},
+    /* A subcommand that is news. */
+    {{"client foo", OK}, "forward; foreign; stateful"},
+    {{"client setinfo other l", OK}, "forward; foreign; stateful"},
+
+    /* CLIENT TRACKING */
+    {{"client tracking on", OK}, "forward; tracking; stateful"},
+    {{"client TRACKING On redirect 7 bcast prefix a prefix b noloop", OK},
+	"forward; tracking; stateful"},
+    {{"client tracking on optin", OK, "client caching yes", OK},
+	"forward; tracking; stateful"},
+    {{"client tracking on", OK, "client tracking OFF", OK}, ""},
+    {{"client tracking off optin", OK}, ""},
+    {{"client tracking on", "-NOPERM x\r\n"}, ""},
+    {{"client tracking on foo", "-ERR syntax error\r\n"}, ""},
+    {{"client tracking", "-ERR wrong number of arguments for "
+	"'client|tracking' command\r\n"}, ""},
+    {{"client tracking foo", "-ERR syntax error\r\n"}, ""},
+    {{"client tracking foo", OK}, "forward; foreign; stateful"},
+    {{"client tracking on", OK, "client tracking on bcast", "-ERR You can't "
+	"switch BCAST mode on/off before disabling tracking for this client, and "
+	"then re-enabling it with a different mode.\r\n"},
+	"forward; tracking; stateful"},
+    {{"client tracking on", OK, "client tracking off redirect 9", "-ERR The "
+	"client ID you want redirect to does not exist\r\n"},
+	"forward; tracking; stateful"},
+    {{"hello 3", MAP3, "client tracking on", OK, "hello 2", MAP2},
+	"forward; hello=2; tracking; stateful"},
+    {{"client tracking on", OK, "reset", "+RESET\r\n"}, ""},
+
+    /* CLIENT NO-EVICT and NO-TOUCH: of the connection, but not of reads; RESET
+       leaves them */
+    {{"client no-evict on", OK}, "no-evict; stateful"},
+    {{"client no-evict on", OK, "client no-evict off", OK}, ""},
+    {{"client no-evict on", NOPERM}, ""},
+    {{"client no-evict on", OK, "client no-evict x", "-ERR syntax error\r\n"},
+	"no-evict; stateful"},
+    {{"client no-evict on", OK, "reset", "+RESET\r\n"}, "no-evict; stateful"},
+    {{"client no-touch on", OK}, "no-touch; stateful"},
+    {{"client no-touch on", OK, "client no-touch off", OK}, ""},
+    {{"client no-touch on", "-ERR unknown subcommand 'no-touch'. Try CLIENT "
+	"HELP.\r\n"}, ""},
 
     /* QUIT leaves what is for who still reads */
     {{"quit", OK}, ""},
 
     /* MULTI EXEC DISCARD */
     {{"multi", OK}, "forward; multi; stateful"},
-    {{"multi", NOPERM}, "forward; stateful"},
+    {{"multi", NOPERM}, ""},
     {{"multi", OK, "multi", "-ERR MULTI calls can not be nested\r\n"},
 	"forward; multi; stateful"},
-    {{"multi", OK, "get k", QUEUED, "exec", "*1\r\n$-1\r\n"},
-	"forward; stateful"},
-    {{"multi", OK, "exec", "*0\r\n"}, "forward; stateful"},
-    {{"multi", OK, "get k", QUEUED, "exec", "*-1\r\n"}, "forward; stateful"},
-    {{"hello 3", MAP3, "multi", OK, "exec", "_\r\n"},
-	"forward; proto=3; hello=3; stateful"},
+    {{"multi", OK, "get k", QUEUED, "exec", "*1\r\n$-1\r\n"}, ""},
+    {{"multi", OK, "exec", "*0\r\n"}, ""},
+    {{"multi", OK, "get k", QUEUED, "exec", "*-1\r\n"}, ""},
+    {{"hello 3", MAP3, "multi", OK, "exec", "_\r\n"}, "proto=3; hello=3"},
     {{"multi", OK, "nosuch", "-ERR unknown command 'nosuch', with args "
-	"beginning with: \r\n", "exec", DISCARDED}, "forward; stateful"},
+	"beginning with: \r\n", "exec", DISCARDED}, ""},
     {{"multi", OK, "exec x", ABORTED("wrong number of arguments for 'exec' "
-	"command")}, "forward; stateful"},
+	"command")}, ""},
     /* Redis ends the transaction; an error of another kind would not. */
     {{"multi", OK, "exec", ABORTED("NOPERM this user has no permissions to run "
-	"the 'exec' command")}, "forward; stateful"},
+	"the 'exec' command")}, ""},
     {{"multi", OK, "exec", NOPERM}, "forward; multi; stateful"},
     {{"multi", OK, "exec", "-EXEC\r\n"}, "forward; multi; stateful"},
-    {{"exec", "-ERR EXEC without MULTI\r\n"}, "forward; stateful"},
-    {{"multi", OK, "discard", OK}, "forward; stateful"},
+    {{"multi", OK, "exec", NOPERM, "exec", "-ERR EXEC without MULTI\r\n"}, ""},
+    {{"multi", OK, "exec", NOPERM, "discard", "-ERR DISCARD without MULTI\r\n"},
+	""},
+    {{"exec", "-ERR EXEC without MULTI\r\n"}, ""},
+    {{"multi", OK, "discard", OK}, ""},
     {{"multi", OK, "discard", NOPERM}, "forward; multi; stateful"},
-    {{"discard", "-ERR DISCARD without MULTI\r\n"}, "forward; stateful"},
+    {{"multi", OK, "discard x", "-ERR wrong number of arguments for 'discard' "
+	"command\r\n"}, "forward; multi; stateful"},
+    {{"discard", "-ERR DISCARD without MULTI\r\n"}, ""},
     {{"multi", OK, "discard", OK, "multi", OK}, "forward; multi; stateful"},
 
-    /* WATCH UNWATCH, and what only Redis knows */
-    {{"watch k", OK}, "forward; stateful"},
-    {{"watch k", OK, "multi", OK, "exec", "*-1\r\n"}, "forward; stateful"},
+    /* WATCH UNWATCH */
+    {{"watch k", OK}, "forward; watched; stateful"},
+    {{"watch k", NOPERM}, ""},
+    {{"watch", "-ERR wrong number of arguments for 'watch' command\r\n"}, ""},
+    {{"watch k", OK, "unwatch", OK}, ""},
+    {{"watch k", OK, "unwatch", NOPERM}, "forward; watched; stateful"},
+    {{"unwatch", OK}, ""},
+    {{"watch k", OK, "multi", OK}, "forward; multi; watched; stateful"},
+    {{"watch k", OK, "multi", OK, "exec", "*-1\r\n"}, ""},
+    {{"watch k", OK, "multi", OK, "exec", "*0\r\n"}, ""},
+    {{"watch k", OK, "multi", OK, "exec", DISCARDED}, ""},
+    {{"watch k", OK, "multi", OK, "discard", OK}, ""},
+    {{"watch k", OK, "exec", "-ERR EXEC without MULTI\r\n"},
+	"forward; watched; stateful"},
+    {{"watch k", OK, "discard", "-ERR DISCARD without MULTI\r\n"},
+	"forward; watched; stateful"},
     {{"multi", OK, "watch k", "-ERR WATCH inside MULTI is not allowed\r\n"},
 	"forward; multi; stateful"},
-    {{"multi", OK, "unwatch", QUEUED}, "forward; multi; stateful"},
-    {{"unwatch", OK}, "forward; stateful"},
-    {{"nosuch", "-ERR unknown command 'nosuch', with args beginning with: \r\n"},
-	"forward; stateful"},
-    {{"BLPOP k 0", "*-1\r\n"}, "forward"},
+    {{"watch k", OK, "multi", OK, "unwatch", QUEUED},
+	"forward; multi; watched; stateful"},
+    {{"watch k", OK, "multi", OK, "unwatch", QUEUED, "exec", "*1\r\n+OK\r\n"},
+	""},
 
-    /* RESET: everything back but the level and what it does not touch */
-    {{"reset", "+RESET\r\n"}, "forward"},
-    {{"reset", NOPERM}, "forward"},
-    {{"hello 3 auth u s setname n", MAP3, "select 3", OK, "multi", OK, "reset",
-	"+RESET\r\n"}, "forward"},
+    /* What nobody knows: nothing, where it fails */
+    {{"nosuch", "-ERR unknown command 'nosuch', with args beginning with: \r\n"},
+	""},
+    {{"nosuch", NOPERM}, ""},
+    {{"foo", OK}, "forward; foreign; stateful"},
+    {{"foo", "$-1\r\n"}, "forward; foreign; stateful"},
+    {{"foo", OK, "exec", "*0\r\n"}, "forward; foreign; stateful"},
+    {{"foo", OK, "reset", "+RESET\r\n"}, "forward; foreign; stateful"},
+    {{"multi", OK, "foo", QUEUED, "exec", "*1\r\n+OK\r\n"},
+	"forward; foreign; stateful"},
+    /* A reply that no session outside a transaction gets. */
+    {{"select 3", QUEUED}, "forward; foreign; stateful"},
+    {{"watch k", QUEUED}, "forward; foreign; stateful"},
+
+    /* What blocks changes nothing */
+    {{"BLPOP k 0", "*-1\r\n"}, ""},
+    {{"multi", OK, "BLPOP k 0", QUEUED, "exec", "*1\r\n*-1\r\n"}, ""},
+
+    /* RESET: everything back but what it does not touch */
+    {{"reset", "+RESET\r\n"}, ""},
+    {{"reset", NOPERM}, ""},
+    {{"multi", OK, "reset x", "-ERR wrong number of arguments for 'reset' "
+	"command\r\n"}, "forward; multi; stateful"},
+    {{"hello 3 auth u s setname n", MAP3, "select 3", OK, "watch k", OK,
+	"multi", OK, "reset", "+RESET\r\n"}, ""},
     {{"client setinfo lib-name l", OK, "client setinfo lib-ver 1", OK,
 	"client setname n", OK, "reset", "+RESET\r\n"},
-	"forward; lib=l; ver=1"},
+	"lib=l; ver=1"},
     {{"select 3", OK, "watch k", OK, "reset", NOPERM},
-	"forward; db=3; stateful"},
-    {{"reset", "+RESET\r\n", "watch k", OK}, "forward; stateful"},
+	"forward; db=3; watched; stateful"},
+    {{"reset", "+RESET\r\n", "watch k", OK}, "forward; watched; stateful"},
     {{"reset", "+RESET\r\n", "auth u s", OK, "hello 3", MAP3},
-	"forward; proto=3; hello=3; user=u:s"},
+	"proto=3; hello=3; user=u:s"},
+
+    /* HELLO that Redis refuses before it does anything */
+    {{"hello 3 foo", "-ERR Syntax error in HELLO option 'foo'\r\n"}, ""},
+    {{"hello 3 auth u", "-ERR Syntax error in HELLO option 'auth'\r\n"}, ""},
+    {{"hello 3 setname", "-ERR Syntax error in HELLO option 'setname'\r\n"},
+	""},
+    {{"hello 3 setname a\tb", "-ERR Client names cannot contain spaces, newlines "
+	"or special characters.\r\n"}, ""},
+    {{"hello 3 foo", MAP3}, "forward; foreign; stateful"},
+    {{"hello x", MAP3}, "forward; foreign; stateful"},
+    /* The form of the reply is the protocol. */
+    {{"hello 3", MAP2}, "hello=2"},
 };
 /* clang-format on */
 
@@ -177,7 +276,7 @@ START_TEST(test_row)
 }
 END_TEST
 
-/* Nothing but the level is believed before the reply. */
+/* Nothing is believed before the reply. */
 START_TEST(test_reply_decides)
 {
 	struct change *c[6];
@@ -194,17 +293,17 @@ START_TEST(test_reply_decides)
 	ck_assert_uint_eq(m.outstanding, 5);
 	c[5] = fixture_ask(&m, "multi", MODE_SEND);
 	ck_assert_uint_eq(m.outstanding, 6);
-	ck_assert_str_eq(fixture_text(&m), "forward; stateful");
+	ck_assert_str_eq(fixture_text(&m), "");
 	fixture_answer(&m, c[0], OK);
 	fixture_answer(&m, c[1], OK);
-	ck_assert_str_eq(fixture_text(&m), "forward; db=3; user=u:s; stateful");
+	ck_assert_str_eq(fixture_text(&m), "db=3; user=u:s");
 	/* Replies that never come change nothing. */
 	mode_abandon(&m, c[2]);
 	mode_abandon(&m, c[3]);
 	mode_abandon(&m, c[4]);
 	mode_abandon(&m, c[5]);
 	ck_assert_uint_eq(m.outstanding, 0);
-	ck_assert_str_eq(fixture_text(&m), "forward; db=3; user=u:s; stateful");
+	ck_assert_str_eq(fixture_text(&m), "db=3; user=u:s");
 	mode_fini(&m);
 }
 END_TEST
@@ -219,11 +318,12 @@ START_TEST(test_reset_then_watch)
 	reset = fixture_ask(&m, "reset", MODE_SEND);
 	watch = fixture_ask(&m, "watch k", MODE_SEND);
 	fixture_answer(&m, reset, "+RESET\r\n");
-	ck_assert_str_eq(fixture_text(&m), "forward; stateful");
+	ck_assert_uint_eq(m.outstanding, 1);
+	ck_assert_str_eq(fixture_text(&m), "");
 	fixture_answer(&m, watch, OK);
-	ck_assert_str_eq(fixture_text(&m), "forward; stateful");
+	ck_assert_str_eq(fixture_text(&m), "forward; watched; stateful");
 	fixture_do(&m, "reset", "+RESET\r\n");
-	ck_assert_str_eq(fixture_text(&m), "forward");
+	ck_assert_str_eq(fixture_text(&m), "");
 	mode_fini(&m);
 }
 END_TEST
@@ -266,8 +366,10 @@ START_TEST(test_cut_arguments)
 		ck_assert_int_eq(mode_request(&m, fixture_command(argv[0]),
 				     argv, argc, false, &c),
 		    MODE_SEND);
-		ck_assert_str_eq(fixture_text(&m), "forward; stateful");
-		mode_abandon(&m, c);
+		fixture_answer(&m, c, OK);
+		ck_assert_ptr_nonnull(
+		    strstr(fixture_text(&m), "foreign; stateful"));
+		ck_assert_int_eq(m.level, MODE_FORWARD_ONLY);
 		mode_fini(&m);
 	}
 }
@@ -308,9 +410,73 @@ START_TEST(test_wait)
 	fixture_ask(&m, breakers[_i], MODE_WAIT);
 	fixture_answer(&m, multi, "*0\r\n");
 	mode_abandon(&m, fixture_ask(&m, breakers[_i], MODE_SEND));
+	/* What nobody knows may be MULTI. */
+	multi = fixture_ask(&m, "foo", MODE_SEND);
+	fixture_ask(&m, breakers[_i], MODE_WAIT);
+	fixture_answer(&m, multi, "-ERR unknown command 'foo'\r\n");
+	mode_abandon(&m, fixture_ask(&m, breakers[_i], MODE_SEND));
 	/* A MULTI that was refused opens nothing. */
 	fixture_do(&m, "multi", NOPERM);
 	mode_abandon(&m, fixture_ask(&m, breakers[_i], MODE_SEND));
+	mode_fini(&m);
+}
+END_TEST
+
+/* Where one that nobody knows has not failed, these may be queued for good. */
+START_TEST(test_foreign)
+{
+	struct change *c;
+	struct mode m;
+
+	mode_init(&m);
+	fixture_do(&m, "foo", OK);
+	fixture_ask(&m, breakers[_i], MODE_OPAQUE_WISH);
+	mode_fini(&m);
+
+	/* No command at all is known: nothing is meant by it. */
+	mode_init(&m);
+	c = fixture_ask(&m, "foo", MODE_SEND);
+	mode_excuse(&m, c);
+	ck_assert(!change_moves_database(c));
+	mode_abandon(&m, fixture_ask(&m, breakers[_i], MODE_SEND));
+	fixture_answer(&m, c, OK);
+	ck_assert_str_eq(fixture_text(&m), "forward; foreign");
+	mode_abandon(&m, fixture_ask(&m, breakers[_i], MODE_SEND));
+	mode_fini(&m);
+}
+END_TEST
+
+/* What a lost reply means for what follows in the session. */
+START_TEST(test_harmless)
+{
+	static const struct {
+		const char *request;
+		bool harmless, moves_database;
+	} cases[] = {{"multi", false, false}, {"exec", false, false},
+	    {"discard", false, false}, {"watch k", false, false},
+	    {"unwatch", false, false}, {"select 1", false, true},
+	    {"auth s", false, false}, {"hello 3", false, false},
+	    {"reset", false, true}, {"subscribe a", false, false},
+	    {"unsubscribe", false, false}, {"foo", false, true},
+	    {"client tracking on", false, false},
+	    {"client no-evict on", false, false}, {"client foo", false, true},
+	    {"client setname n", true, false},
+	    {"client setinfo lib-ver 1", true, false},
+	    {"client id", true, false}, {"client LIST", true, false},
+	    {"quit", true, false}, {"blpop k 0", true, false}};
+	struct mode m;
+
+	mode_init(&m);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct change *c = fixture_ask(&m, cases[i].request, MODE_SEND);
+
+		ck_assert_msg(c->harmless == cases[i].harmless &&
+			change_moves_database(c) == cases[i].moves_database,
+		    "%s", cases[i].request);
+		mode_abandon(&m, c);
+	}
+	ck_assert_uint_eq(m.outstanding, 0);
+	ck_assert_uint_eq(m.opening, 0);
 	mode_fini(&m);
 }
 END_TEST
@@ -322,8 +488,8 @@ static const char *const opaque[] = {"monitor", "sync", "psync ? -1",
     "hello 3 auth u s setname a\tb", "hello 3 auth u s foo",
     "hello 3 auth u s auth v", "hello 3 auth u s auth v t",
     "hello 3 setname n foo", "hello 3 setname n setname o",
-    "hello 3 setname n auth u s", "hello 3 foo", "hello 3 auth u",
-    "hello 3 setname"};
+    "hello 3 setname n auth u s", "replconf ack 1", "client reply foo",
+    "client reply on x"};
 #define OPAQUE (sizeof(opaque) / sizeof(*opaque))
 
 START_TEST(test_opaque)
@@ -437,6 +603,8 @@ main(void)
 	tcase_add_test(t, test_multi_failed);
 	tcase_add_test(t, test_cut_arguments);
 	tcase_add_loop_test(t, test_wait, 0, (int)BREAKERS);
+	tcase_add_loop_test(t, test_foreign, 0, (int)BREAKERS);
+	tcase_add_test(t, test_harmless);
 	tcase_add_loop_test(t, test_opaque, 0, (int)OPAQUE);
 	tcase_add_loop_test(t, test_replay, 0, (int)REPLAYS);
 	tcase_add_test(t, test_replay_binary);

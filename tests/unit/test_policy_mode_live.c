@@ -145,6 +145,14 @@ want_number(const char *line, const char *name, uint64_t want, const char *last)
 	    (unsigned long long)want, line);
 }
 
+static void
+want_flag(const char *flags, char flag, bool want, const char *last)
+{
+	ck_assert_msg((strchr(flags, flag) != NULL) == want,
+	    "after %s: flags %s, but %c is%s expected", last, flags, flag,
+	    want ? "" : " not");
+}
+
 /* What CLIENT LIST says of the session, a bulk string with one line in it. */
 static void
 list(struct live *l, const char *id, char *line, size_t size)
@@ -181,6 +189,15 @@ compare(struct live *l, const char *id, const char *last)
 	field(line, "multi", text, sizeof(text));
 	ck_assert_msg(
 	    (text[0] != '-') == m->in_multi, "after %s: %s", last, line);
+	field(line, "flags", text, sizeof(text));
+	want_flag(text, 't', m->switches[SWITCH_TRACKING], last);
+	want_flag(text, 'e', m->switches[SWITCH_NO_EVICT], last);
+	want_flag(text, 'P',
+	    m->subs[SUBS_CHANNEL] + m->subs[SUBS_PATTERN] +
+		    m->subs[SUBS_SHARD] !=
+		0,
+	    last);
+	want_flag(text, 'x', m->in_multi, last);
 	field(line, "user", text, sizeof(text));
 	ck_assert_msg(strcmp(text, m->user != NULL ? m->user : "default") == 0,
 	    "after %s: user %s, not %s", last, text,
@@ -204,7 +221,13 @@ static const char *const lives[] = {"subscribe a", "subscribe a b c",
     "auth v pw", "auth u no", "auth default any", "auth u", "auth a b c",
     "client setname x", "client setname y", "client setname ''", "client id",
     "multi", "multi", "multi", "exec", "exec", "exec x", "discard", "watch k",
-    "unwatch", "set k v", "get k", "nosuch", "set k", "reset"};
+    "watch k l", "watch k", "unwatch", "set k v", "get k", "nosuch", "set k",
+    "reset", "client tracking on", "client tracking on bcast",
+    "client tracking on foo", "client tracking off",
+    "client tracking off bcast", "client caching yes", "client no-evict on",
+    "client no-evict off", "client no-evict foo", "client reply on",
+    "client foo", "client list", "client getredir", "client pause 0",
+    "blpop nolist 0.001", "wait 0 0"};
 #define LIVES (sizeof(lives) / sizeof(*lives))
 
 #define LIVE_STEPS 4000
@@ -240,14 +263,11 @@ would_be_opaque(struct mode *m, const char *words)
 	size_t argc = fixture_split(words, argv);
 	struct change *c;
 	enum mode_wish wish;
-	struct mode before = *m;
 
 	wish = mode_request(m, fixture_command(argv[0]), argv, argc, true, &c);
 	ck_assert_int_ne(wish, MODE_WAIT);
 	if (c != NULL)
 		mode_abandon(m, c);
-	m->level = before.level;
-	m->stateful = before.stateful;
 	return wish == MODE_OPAQUE_WISH;
 }
 
@@ -258,6 +278,30 @@ publish(struct live *l)
 	redis_server_want(&l->server, "PUBLISH a m", ":");
 	redis_server_want(&l->server, "PUBLISH px m", ":");
 	redis_server_want(&l->server, "SPUBLISH s m", ":");
+}
+
+/* Whether k is watched is seen by a transaction only: it fails when k changes. */
+static void
+probe_watch(struct live *l)
+{
+	struct reply r;
+
+	if (l->m.in_multi || l->m.user != NULL || mode_subscribed2(&l->m))
+		return;
+	redis_server_want(&l->server, "SET k other", "+OK");
+	send_words(l->fd, "multi");
+	send_words(l->fd, "exec");
+	reply_init(&r);
+	for (unsigned replies = 0; replies < 2;) {
+		read_reply(l->fd, &l->in, &r);
+		replies += !mode_out_of_band(&l->m, &r, NULL);
+		if (replies < 2)
+			reply_reset(&r);
+	}
+	ck_assert_msg(r.nil == l->m.watched, "watched is %d, EXEC says %.*s",
+	    l->m.watched, (int)r.head_len, (const char *)r.head);
+	reply_fini(&r);
+	l->m.watched = false;
 }
 
 /* A random session goes on as long as it is not opaque; then another begins. */
@@ -295,6 +339,8 @@ START_TEST(test_live)
 		compare(&l, id, words);
 		if (random() % 4 == 0)
 			publish(&l);
+		if (random() % 8 == 0)
+			probe_watch(&l);
 	}
 	ck_assert_uint_gt(sessions, 10);
 	if (l.fd != -1)
