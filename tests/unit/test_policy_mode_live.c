@@ -288,7 +288,11 @@ probe_watch(struct live *l)
 
 	if (l->m.in_multi || l->m.user != NULL || mode_subscribed2(&l->m))
 		return;
-	redis_server_want(&l->server, "SET k other", "+OK");
+	/* In each database that it may have been watched in. */
+	redis_server_want(&l->server,
+	    "EVAL \"for i = 0, 2 do redis.call('SELECT', i) "
+	    "redis.call('SET', 'k', 'other') end return 1\" 0",
+	    ":1");
 	send_words(l->fd, "multi");
 	send_words(l->fd, "exec");
 	reply_init(&r);

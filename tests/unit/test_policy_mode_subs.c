@@ -248,6 +248,7 @@ main(void)
 	SRunner *r;
 	int failed;
 
+	tcase_set_timeout(t, 60);
 	tcase_add_test(t, test_resp2);
 	tcase_add_test(t, test_resp3);
 	tcase_add_test(t, test_out_of_band);
