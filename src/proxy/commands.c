@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Reads the upstream's own COMMAND into the command table: flags, arity and where
- * keys are (key specifications of Redis 7, or first, last and step before).
+ * keys are (key specifications of Redis 7, or first, last and step before); then
+ * COMMAND INFO of every name, for COMMAND does not tell what has been renamed.
  * Worker's thread.
  */
 #include "config.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/log.h"
+#include "core/mem.h"
 #include "proxy/worker.h"
 
 #define COMMAND_TIMEOUT_MS 5000
@@ -173,38 +176,131 @@ add_command(struct command_table *table, const struct redisReply *r)
 			command_table_add(table, &c);
 }
 
-static void
-on_commands(struct link *link, const struct redisReply *reply, void *arg)
-{
-	struct worker *w = arg;
-	struct command_table *table;
-	size_t i;
+/* The names that COMMAND lists, for asking what each of them runs. */
+struct listing {
+	struct worker *worker; /* borrowed: it frees its link first */
+	size_t count;
+	char (*names)[sizeof(((struct command *)0)->name)]; /* owned */
+};
 
-	(void)link;
-	if (reply == NULL)
-		return; /* asked again when the link is up again */
-	if (link_reply_type(reply) != LINK_ARRAY ||
-	    link_reply_count(reply) == 0) {
-		w->commands_refused = true;
-		log_error("commands_unknown",
-		    LOG_SLICE("error", link_reply_text(reply)),
-		    LOG_STR("effect",
-			"nothing is answered from filters, and every argument "
-			"of every command is learned as a key"),
-		    LOG_STR("remedy", "give bloomgate's own user +command"));
-		worker_pump_all(w);
-		return;
+static void
+listing_free(struct listing *l)
+{
+	free(l->names);
+	free(l);
+}
+
+static void
+refuse(struct worker *w, const struct redisReply *reply)
+{
+	w->commands_refused = true;
+	log_error("commands_unknown",
+	    LOG_SLICE("error", link_reply_text(reply)),
+	    LOG_STR("effect",
+		"nothing is answered from filters, and every argument of every "
+		"command is learned as a key"),
+	    LOG_STR("remedy", "give bloomgate's own user +command"));
+	worker_pump_all(w);
+}
+
+/* True when reply i is about the command of that name. */
+static bool
+is_itself(const struct listing *l, size_t i, const struct redisReply *r)
+{
+	return slice_is(link_reply_text(link_reply_at(r, 0)), l->names[i]);
+}
+
+/*
+ * COMMAND lists a command that rename-command calls otherwise under the name that
+ * it was born with, which then runs nothing, or another command. Only what has its
+ * own name is known; the rest is as unknown as what COMMAND does not list.
+ */
+static void
+take_infos(
+    struct worker *w, const struct listing *l, const struct redisReply *reply)
+{
+	struct command_table *table = command_table_new();
+	size_t i, renamed = 0;
+
+	for (i = 0; i < l->count; i++) {
+		const struct redisReply *r = link_reply_at(reply, i);
+
+		if (is_itself(l, i, r))
+			add_command(table, r);
+		else
+			renamed++;
 	}
-	table = command_table_new();
-	for (i = 0; i < link_reply_count(reply); i++)
-		add_command(table, link_reply_at(reply, i));
 	command_table_free(w->commands);
 	w->commands = table;
 	w->commands_known = true;
 	w->commands_refused = false;
 	log_debug(
 	    "commands_known", LOG_INT("count", command_table_size(table)));
+	if (renamed != 0)
+		log_warn("commands_renamed", LOG_INT("count", renamed),
+		    LOG_STR("effect",
+			"every argument of a renamed command is learned as a "
+			"key, and its session is answered by Redis alone until "
+			"it closes"));
 	worker_pump_all(w);
+}
+
+static void
+on_infos(struct link *link, const struct redisReply *reply, void *arg)
+{
+	struct listing *l = arg;
+
+	(void)link;
+	if (reply != NULL) {
+		if (link_reply_type(reply) == LINK_ARRAY &&
+		    link_reply_count(reply) == l->count)
+			take_infos(l->worker, l, reply);
+		else
+			refuse(l->worker, reply);
+	}
+	listing_free(l);
+}
+
+static struct listing *
+listing_new(struct worker *w, const struct redisReply *reply)
+{
+	struct listing *l = mem_zalloc(1, sizeof(*l));
+	size_t i, n = link_reply_count(reply);
+	struct command c;
+
+	l->worker = w;
+	l->names = mem_zalloc(n, sizeof(*l->names));
+	for (i = 0; i < n; i++)
+		if (read_command(link_reply_at(reply, i), &c))
+			memcpy(l->names[l->count++], c.name, sizeof(c.name));
+	return l;
+}
+
+static void
+on_commands(struct link *link, const struct redisReply *reply, void *arg)
+{
+	struct worker *w = arg;
+	struct listing *l;
+	struct slice *argv;
+	size_t i;
+
+	if (reply == NULL)
+		return; /* asked again when the link is up again */
+	if (link_reply_type(reply) != LINK_ARRAY ||
+	    link_reply_count(reply) == 0) {
+		refuse(w, reply);
+		return;
+	}
+	l = listing_new(w, reply);
+	argv = mem_zalloc(l->count + 2, sizeof(*argv));
+	argv[0] = slice_str("COMMAND");
+	argv[1] = slice_str("INFO");
+	for (i = 0; i < l->count; i++)
+		argv[i + 2] = slice_str(l->names[i]);
+	if (link_command(
+		link, COMMAND_TIMEOUT_MS, on_infos, l, argv, l->count + 2) != 0)
+		listing_free(l); /* as above */
+	free(argv);
 }
 
 void

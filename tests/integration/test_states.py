@@ -376,6 +376,71 @@ def test_pushes_are_no_replies(redis, gate):
                     assert reply == want, (user, request)
 
 
+# (the name, its new name, what enters the state by it)
+RENAMED = [
+    ("MULTI", "begin", "begin"),
+    ("WATCH", "look", "look k"),
+    ("SUBSCRIBE", "listen", "listen a"),
+    ("SELECT", "use", "use 3"),
+    ("CLIENT", "klient", "klient TRACKING ON"),
+    ("ECHO", "say", "say hi"),
+]
+
+
+@pytest.mark.parametrize("name, other, enter", RENAMED, ids=lambda value: value)
+def test_renamed_commands(
+    redis_server, bloomgate, make_filter, ids_file, name, other, enter
+):
+    """FAULTS C1, C3, C8, C10 by other names: COMMAND lists a renamed command as
+    before, so what the new name does is not known; where it does not fail, the
+    session is Redis's for good."""
+    redis = redis_server(**{"rename-command": (name, other)})
+    gate = bloomgate(redis, filters=[make_filter(ids_file(["1"]))])
+    with gate.client() as client, redis.client() as oracle:
+        # The old name and no name fail, and change nothing.
+        for request in (name, "NOSUCH"):
+            assert client.call(request, "x").startswith(b"-ERR unknown command")
+            assert client.call("GET", "user:none") == NULL
+        assert run(client, [enter]) == run(oracle, [enter])
+        for _ in range(2):
+            assert read_of(client) == read_of(oracle) != NULL
+        # With the state's own requests behind it bytes pass as they come.
+        assert run(client, ["CLIENT ID"])[0][0][:1] in b"-+:"
+        assert read_of(client) != NULL
+    with gate.client() as client:
+        client.send(resp.encode(*words(enter)) + GET + GET)
+        assert NULL not in client.read_n(3)
+
+
+def test_renamed_reads_and_writes(redis_server, bloomgate, make_filter, ids_file):
+    """A write by another name is learned in every database; a covered read's
+    name that Redis no longer knows is Redis's to refuse."""
+    redis = redis_server(**{
+        "rename-command": ("SETNX", "put"), "rename_command": ("STRLEN", "size")
+    })
+    gate = bloomgate(redis, filters=[make_filter(ids_file(["1"]))])
+    with gate.client() as client, gate.client() as reader:
+        assert reader.call("GET", "user:new") == NULL
+        assert client.call("put", "user:new", "v") == resp.integer(1)
+        assert reader.call("GET", "user:new") == resp.bulk("v")
+        assert client.call("SELECT", 3) == resp.OK
+        assert client.call("COPY", "user:new", "user:copy", "DB", 0) == b":0\r\n"
+        assert reader.call("STRLEN", "user:none").startswith(b"-ERR unknown command")
+        assert reader.call("size", "user:none") == resp.integer(0)
+
+
+def test_a_database_that_is_not_known(redis_server, bloomgate, make_filter, ids_file):
+    """FAULTS C1: SELECT by another name, and writes behind it in one write."""
+    redis = redis_server(**{"rename-command": ("SELECT", "use")})
+    gate = bloomgate(redis, filters=[make_filter(ids_file(["1"]))])
+    with gate.client() as client:
+        client.send(b"".join(resp.encode(*words(r)) for r in (
+            "use 3", "SET user:three v", "use 0", "SET user:zero v"
+        )))
+        assert client.read_n(4) == [resp.OK] * 4
+    assert gate.call("GET", "user:zero") == resp.bulk("v")
+
+
 def test_changes_that_are_lost_end_the_session(
     redis, bloomgate, make_filter, ids_file, folder
 ):
