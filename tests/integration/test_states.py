@@ -9,6 +9,7 @@ import os
 
 import pytest
 from bg import resp, wait
+from bg.covered import ROWS, request
 from bg.relay import Relay
 from bg.states import STATES
 
@@ -117,6 +118,35 @@ def test_each_state(redis, gate):
     for state in STATES:
         try:
             check_row(redis, gate, state)
+        except (AssertionError, resp.Closed, OSError) as failure:
+            raise AssertionError(case(state)) from failure
+
+
+def check_reads(redis, gate, state):
+    """Each covered read of an absent key in that state."""
+    requests = [request(row, row.plain[0], "user:none") for row in ROWS]
+    with begin(redis, state.protocol) as oracle, \
+            begin(gate, state.protocol) as client:
+        run(oracle, state.enter)
+        run(client, state.enter)
+        for words_ in requests:
+            want = oracle.call(*words_)
+            if state.local and words_[0] == "get":
+                want = NULL
+            elif state.local and words_[0] == "mget":
+                want = resp.array(NULL)
+            got = client.call(*words_)
+            assert got == want, (words_, got, want)
+
+
+def test_each_covered_read_in_each_state(redis, gate):
+    """Command x state: where a read may not be answered here Redis's own word
+    comes, QUEUED and refusals included; where it may, that of a missing key."""
+    for state in STATES:
+        if state.enter == ["MONITOR"]:
+            continue  # its lines come in between
+        try:
+            check_reads(redis, gate, state)
         except (AssertionError, resp.Closed, OSError) as failure:
             raise AssertionError(case(state)) from failure
 
