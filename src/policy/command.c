@@ -42,7 +42,8 @@ static const struct fact facts[] = {
     {"monitor", EFFECT_MONITOR},
     {"sync", EFFECT_MONITOR},
     {"psync", EFFECT_MONITOR},
-    {"replconf", EFFECT_MONITOR}, /* its ACK has no reply */
+    /* Its ACK has no reply. */
+    {"replconf", EFFECT_MONITOR},
 };
 
 /*
