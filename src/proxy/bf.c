@@ -215,6 +215,12 @@ bf_decide(struct session *s, struct slot *t, size_t filter,
 	 * session added before must be seen. */
 	if (s->mode.outstanding != 0 || s->adds != 0)
 		return false;
+	if (s->mode.foreign_state &&
+	    s->worker->settings->permission != SETTING_PERMISSION_TRUST)
+		return refuse(t,
+		    "ERR bloomgate: this session's user is not certain, for it "
+		    "has executed a command that COMMAND does not list; use "
+		    "another connection");
 	switch (permission_of(s->worker->permissions, &s->mode)) {
 	case PERMISSION_ASKING:
 		return false;

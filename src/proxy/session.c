@@ -126,8 +126,8 @@ session_count_level(struct session *s, enum mode_level before)
 {
 	struct metrics *m = s->worker->metrics;
 
-	if (s->mode.level == before)
-		return;
+	if (s->mode.level == before || s->closed)
+		return; /* a closed one is counted no more */
 	metric_sub(m, METRIC_CLIENT_CONNECTIONS, before, 0, 1);
 	metric_add(m, METRIC_CLIENT_CONNECTIONS, s->mode.level, 0, 1);
 }

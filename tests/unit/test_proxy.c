@@ -205,14 +205,19 @@ START_TEST(test_serve_clients)
 	close(b);
 	fixture_want_sessions(1);
 	b = fixture_dial(path);
-	fixture_ask(b, "SELECT 4\r\nMULTI\r\nSET k v\r\nEXEC\r\n",
-	    "+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n");
+	fixture_ask(
+	    b, "SELECT 4\r\nMULTI\r\nSET k v\r\n", "+OK\r\n+OK\r\n+QUEUED\r\n");
 	text = proxy_clients(proxy);
 	ck_assert_ptr_nonnull(strstr(text,
 	    " db=0 resp=2 mode=plain in_flight=0 unsent=0 upstream=open\n"));
 	ck_assert_ptr_nonnull(strstr(text,
 	    " db=4 resp=2 mode=forward_only in_flight=0 unsent=0 "
 	    "upstream=open\n"));
+	free(text);
+	fixture_ask(b, "EXEC\r\n", "*1\r\n+OK\r\n");
+	text = proxy_clients(proxy);
+	ck_assert_ptr_nonnull(strstr(text,
+	    " db=4 resp=2 mode=plain in_flight=0 unsent=0 upstream=open\n"));
 	free(text);
 	fixture_ask(a, "QUIT\r\n", "+OK\r\n");
 	fixture_want(a, "");
