@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "core/check.h"
+#include "core/clock.h"
 #include "core/mem.h"
 #include "policy/mode.h"
 
@@ -84,6 +85,7 @@ reset(struct mode *m)
 
 	forget(m);
 	m->stateful = stateful;
+	m->since_ns = clock_boot_ns();
 }
 
 void
@@ -110,6 +112,7 @@ take_auth(struct mode *m, struct change *c)
 	if (!c->has_auth)
 		return;
 	free(m->user);
+	m->since_ns = clock_boot_ns();
 	m->user = c->user;
 	c->user = NULL;
 	forget_secret(&m->secret, &m->secret_len);

@@ -22,6 +22,7 @@ def gate(redis, bloomgate, make_filter, ids_file):
     for rule in (
         "all on >pw ~* &* +@all",
         "reader on >pw ~user:* +@read +@connection",
+        "some on >pw ~user:n* +@read +@connection",
         "blind on >pw ~* +@all -get -mget -exists",
         "elsewhere on >pw ~other:* +@all",
         "setter on >pw ~user:* +set +@connection",
@@ -56,13 +57,13 @@ def test_all_rights_are_answered_locally(gate, redis):
         assert redis.calls("get") == before
 
 
-def test_partial_rights_are_forwarded_and_protected_all_the_same(gate, redis):
-    """Law 1 and the absent reply: the database stays protected."""
+def test_rights_on_the_covered_keys_are_enough(gate, redis):
+    """reader may read user:* and nothing else."""
     with login(gate, "reader") as client:
         before = redis.calls("get")
         for _ in range(10):
             assert client.call("GET", "user:none") == NULL
-        assert redis.calls("get") == before + 10
+        assert redis.calls("get") == before
         assert client.call("MGET", "user:1", "user:none") == resp.array(
             resp.bulk("one"), NULL
         )
@@ -71,6 +72,18 @@ def test_partial_rights_are_forwarded_and_protected_all_the_same(gate, redis):
         assert client.value("GET", "other:x") == NO_KEY
         assert client.value("SET", "user:new", "x") == NO_COMMAND % "set"
     assert gate.call("GET", "user:1") == resp.bulk("one")
+
+
+def test_partial_rights_are_forwarded_and_protected_all_the_same(gate, redis):
+    """Law 1 and the absent reply: the database stays protected."""
+    with login(gate, "some") as client:
+        before = redis.calls("get")
+        for _ in range(10):
+            assert client.call("GET", "user:none") == NULL
+        assert redis.calls("get") == before + 10
+        assert client.call("MGET", "user:none", "user:nine") == resp.array(NULL, NULL)
+        assert client.value("MGET", "user:none", "user:1") == NO_KEY
+        assert client.value("GET", "user:x") == NO_KEY
 
 
 def test_no_right_is_no_answer(gate):
