@@ -4,8 +4,6 @@ Permission: bloomgate never widens what a session may see, and an unclear right
 means that Redis is asked. FAULTS: B1, C6, C7.
 """
 
-import os
-
 import pytest
 from bg import resp, wait
 
@@ -168,24 +166,6 @@ def test_trust(redis, bloomgate, make_filter, ids_file):
         assert redis.calls("get") == before
 
 
-def test_own_user_that_may_not_ask(redis, bloomgate, make_filter, ids_file, folder):
-    """Cannot ask: forwarded, and protected all the same."""
-    secret = folder + "/secret"
-    with open(secret, "w") as out:
-        out.write("gatepw\n")
-    redis.value("ACL", "SETUSER", "gate", "on", ">gatepw", "~*", "&*", "+@all",
-                "-acl")
-    gate = bloomgate(
-        redis, filters=[make_filter(ids_file(["1"]))],
-        upstream={"username": "gate", "password-file": secret},
-    )
-    with gate.client() as client:
-        before = redis.calls("get")
-        for _ in range(5):
-            assert client.call("GET", "user:none") == NULL
-        assert redis.calls("get") == before + 5
-
-
 def test_secrets_are_tried_in_order(redis, bloomgate, make_filter, ids_file, folder):
     """FAULTS C7: a list of secrets, for rotation."""
     secret = folder + "/secret"
@@ -197,30 +177,3 @@ def test_secrets_are_tried_in_order(redis, bloomgate, make_filter, ids_file, fol
         upstream={"username": "gate", "password-file": secret},
     )
     assert gate.call("GET", "user:none") == NULL
-
-
-def test_missing_rules_are_named(redis_server, bloomgate, make_filter, ids_file, folder):
-    """The scripts' inner commands are probed for bloomgate's own user at start."""
-    redis = redis_server()
-    assert redis.value(
-        "ACL", "SETUSER", "gate", "on", ">pw", "~bloom:{user}:*", "&bloom:*", "+@all",
-        "-bitcount", "-publish",
-    ) == "OK"
-    secret = os.path.join(folder, "secret")
-    with open(secret, "w") as out:
-        out.write("pw\n")
-    gate = bloomgate(
-        redis, filters=[make_filter(ids_file(["1"]))], serving=False,
-        upstream={"username": "gate", "password-file": secret},
-    )
-    wait.until(lambda: len(gate.events("acl_missing")) == 2, 10, "two missing rules")
-    found = {event["command"]: event for event in gate.events("acl_missing")}
-    assert set(found) == {"bitcount", "publish"}
-    assert "ACL SETUSER gate +publish" in found["publish"]["remedy"]
-    # With the rules in place nothing is missing, and the filter comes to serve.
-    assert redis.value("ACL", "SETUSER", "gate", "+bitcount", "+publish") == "OK"
-    gate.wait_state("serving", seconds=40)
-    gate.stop()
-    gate.start()
-    gate.wait_state("serving", seconds=40)
-    assert not gate.events("acl_missing")
