@@ -57,11 +57,11 @@ struct mode {
 	enum mode_level level;
 	int proto; /* 2 or 3 */
 	unsigned db;
-	char *user;    /* who Redis let in by AUTH or HELLO; NULL: nobody yet */
+	char *user; /* who Redis let in by AUTH or HELLO; NULL: nobody yet */
 	uint64_t since_ns; /* clock_boot_ns when user was told; 0: at first */
-	bool in_multi; /* a transaction is open */
-	bool multi_failed;    /* a BF.* was refused in it: EXEC must fail */
-	bool stateful;        /* holds what a lost upstream cannot give back */
+	bool in_multi;     /* a transaction is open */
+	bool multi_failed; /* a BF.* was refused in it: EXEC must fail */
+	bool stateful;     /* holds what a lost upstream cannot give back */
 	unsigned outstanding; /* replies due that may change any of this */
 	uint64_t subs[SUBS_KINDS];
 
