@@ -264,6 +264,30 @@ print_lines(const struct tree *t, long filters)
 	}
 }
 
+/* A line each, after the filters. */
+static void
+print_problems(const struct ctl *ctl, const struct tree *t)
+{
+	long p = tree_child(t, tree_find(t, 0, "problems"));
+	char *text;
+
+	if (ctl->terminal && p >= 0)
+		putchar('\n');
+	for (; p >= 0; p = tree_next(t, p)) {
+		text = tree_string(t, p, "text");
+		if (ctl->terminal) {
+			printf("%sproblem:%s %s\n",
+			    ctl->colour ? FORMAT_RED : "",
+			    ctl->colour ? FORMAT_PLAIN : "", text);
+		} else {
+			fputs("problem=", stdout);
+			format_value(stdout, text);
+			putchar('\n');
+		}
+		free(text);
+	}
+}
+
 int
 online_status(const struct ctl *ctl, int argc, char **argv)
 {
@@ -292,6 +316,8 @@ online_status(const struct ctl *ctl, int argc, char **argv)
 		if (argc == 2)
 			print_details(&s.tree, tree_child(&s.tree, filters));
 	}
+	if (!ctl->json)
+		print_problems(ctl, &s.tree);
 	online_state_fini(&s);
 	return CTL_DONE;
 }

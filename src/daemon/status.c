@@ -307,6 +307,24 @@ write_addresses(struct json *j, const struct run *r)
 	json_str(j, "store", settings_store(r->settings)->address.text);
 }
 
+/* What an operator should do something about. */
+static void
+write_problems(struct json *j, const struct run *r)
+{
+	enum proxy_lack lack;
+
+	json_open(j, "problems", '[');
+	for (lack = 0; r->proxy != NULL && lack < LACKS; lack++) {
+		if (!proxy_lacks(r->proxy, lack))
+			continue;
+		json_open(j, NULL, '{');
+		json_str(j, "lacks", proxy_lack_rule(lack));
+		json_str(j, "text", proxy_lack_text(lack));
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
 static bool
 store_up(const struct run *r)
 {
@@ -340,6 +358,7 @@ status_json(const struct run *r, long index)
 	json_bool(&j, "upstream_up",
 	    metric_get(r->metrics, METRIC_UPSTREAM_UP, 0, 0) > 0);
 	json_bool(&j, "store_up", store_up(r));
+	write_problems(&j, r);
 	write_traffic(&j, r);
 	json_open(&j, "filters", '[');
 	for (i = 0; i < r->settings->filter_count; i++)

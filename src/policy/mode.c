@@ -26,6 +26,7 @@
 #include <string.h>
 
 #include "core/check.h"
+#include "core/clock.h"
 #include "core/mem.h"
 #include "policy/mode.h"
 
@@ -140,6 +141,7 @@ take_auth(struct mode *m, struct change *c)
 	if (!c->has_auth)
 		return;
 	free(m->user);
+	m->since_ns = clock_boot_ns();
 	m->user = c->user;
 	c->user = NULL;
 	forget_secret(&m->secret, &m->secret_len);
@@ -290,8 +292,10 @@ apply(struct mode *m, struct change *c, const struct reply *r)
 			take_client(m, c);
 		break;
 	case EFFECT_RESET:
-		if (head_starts(r, "+RESET\r"))
+		if (head_starts(r, "+RESET\r")) {
 			forget(m);
+			m->since_ns = clock_boot_ns();
+		}
 		break;
 	case EFFECT_MULTI:
 		if (ok) {

@@ -90,8 +90,9 @@ struct mode {
 	enum mode_level level;
 	int proto; /* 2 or 3 */
 	unsigned db;
-	char *user;    /* who Redis let in by AUTH or HELLO; NULL: nobody yet */
-	bool in_multi; /* a transaction is open */
+	char *user; /* who Redis let in by AUTH or HELLO; NULL: nobody yet */
+	uint64_t since_ns; /* clock_boot_ns when user was told; 0: at first */
+	bool in_multi;     /* a transaction is open */
 	bool multi_failed; /* a BF.* was refused in it: EXEC must fail */
 	bool watched;      /* keys are watched */
 	bool switches[SWITCHES];

@@ -44,6 +44,13 @@ is_single(enum bf_kind k)
 	return k == BF_ADD || k == BF_EXISTS;
 }
 
+/* What needs the right to SET a key of the filter; the others: to GET it. */
+static bool
+is_write(enum bf_kind k)
+{
+	return k == BF_ADD || k == BF_MADD || k == BF_RESERVE;
+}
+
 static bool
 refuse(struct slot *t, const char *text)
 {
@@ -195,7 +202,7 @@ run(struct session *s, struct slot *t, size_t filter, enum bf_kind kind,
 		struct slice element = pattern_element(
 		    w->patterns, filter, argv[i + 2], scratch);
 
-		if (kind == BF_ADD || kind == BF_MADD)
+		if (is_write(kind))
 			start_add(s, t, filter, i, element);
 		else
 			start_check(s, t, filter, i, element);
@@ -221,7 +228,8 @@ bf_decide(struct session *s, struct slot *t, size_t filter,
 		    "ERR bloomgate: this session's user is not certain, for it "
 		    "has executed a command that COMMAND does not list; use "
 		    "another connection");
-	switch (permission_of(s->worker->permissions, &s->mode)) {
+	switch (permission_of(s->worker->permissions, &s->mode,
+	    is_write(kind) ? NULL : covered_find("get"), filter)) {
 	case PERMISSION_ASKING:
 		return false;
 	case PERMISSION_UNKNOWN:

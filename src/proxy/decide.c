@@ -230,7 +230,8 @@ decide_read(struct session *s, struct slot *t, const struct covered_read *r,
 	 * could not be split; that is rare enough to be Redis's. */
 	if (s->request.is_inline && count != 1)
 		return is_ready(t);
-	permission = permission_of(s->worker->permissions, &s->mode);
+	permission = permission_of_request(
+	    s->worker->permissions, &s->mode, r, keys, count);
 	if (permission == PERMISSION_ASKING)
 		return false;
 	t->covered = r;

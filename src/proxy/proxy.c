@@ -3,9 +3,11 @@
 #include "config.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "core/check.h"
+#include "core/clock.h"
 #include "core/log.h"
 #include "core/mem.h"
 #include "proxy/add.h"
@@ -14,18 +16,81 @@
 #include "proxy/session.h"
 #include "proxy/worker.h"
 
+/* What bloomgate's own user lacks is logged once in this time. */
+#define LACK_SAID_MS 60000
+
 struct proxy {
 	struct proxy_options options;
 	struct worker **workers;
 	size_t worker_count;
 	char **addresses;
 	bool started;
+	/* Set and read by any thread; relaxed: each stands for itself. */
+	_Atomic bool lacks[LACKS];
+	_Atomic uint64_t
+	    said_ms[LACKS]; /* clock_boot_ms of the last log line */
 };
 
 const struct proxy_options *
 proxy_options_of(const struct proxy *p)
 {
 	return &p->options;
+}
+
+static const struct {
+	const char *rule;
+	const char *text;
+} lacks[LACKS] = {
+    [LACK_GETUSER] = {"+acl|getuser",
+	"bloomgate's own user lacks +acl|getuser: what users may read is not "
+	"known, so reads of absent keys are forwarded and BF commands "
+	"refused"},
+    [LACK_DRYRUN] = {"+acl|dryrun",
+	"bloomgate's own user lacks +acl|dryrun (or Redis is older than 7): "
+	"for users who may not run every command, reads of absent keys are "
+	"forwarded and BF commands refused"},
+};
+
+const char *
+proxy_lack_rule(enum proxy_lack lack)
+{
+	return lacks[lack].rule;
+}
+
+const char *
+proxy_lack_text(enum proxy_lack lack)
+{
+	return lacks[lack].text;
+}
+
+bool
+proxy_lacks(const struct proxy *p, enum proxy_lack lack)
+{
+	return atomic_load_explicit(&p->lacks[lack], memory_order_relaxed);
+}
+
+void
+worker_lacks(
+    struct worker *w, enum proxy_lack lack, bool lacking, struct slice error)
+{
+	struct proxy *p = w->proxy;
+	const char *user = w->settings->upstream.username;
+	uint64_t now_ms = clock_boot_ms();
+	uint64_t said_ms = atomic_load_explicit(
+	    &p->said_ms[lack], memory_order_relaxed);
+	char *remedy;
+
+	atomic_store_explicit(&p->lacks[lack], lacking, memory_order_relaxed);
+	if (!lacking || (said_ms != 0 && now_ms - said_ms < LACK_SAID_MS) ||
+	    !atomic_compare_exchange_strong_explicit(&p->said_ms[lack],
+		&said_ms, now_ms, memory_order_relaxed, memory_order_relaxed))
+		return;
+	remedy = mem_printf("ACL SETUSER %s %s",
+	    *user != '\0' ? user : "default", lacks[lack].rule);
+	log_warn("permission_unknown", LOG_STR("lacks", lacks[lack].rule),
+	    LOG_SLICE("error", error), LOG_STR("problem", lacks[lack].text),
+	    LOG_STR("remedy", remedy));
+	free(remedy);
 }
 
 /* The sockets of the i-th listen address, one a worker. */

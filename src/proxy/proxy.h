@@ -62,6 +62,18 @@ void proxy_check(struct proxy *p, size_t index, const struct slice *items,
 void proxy_add(struct proxy *p, size_t index, const struct slice *items,
     size_t count, proxy_done_fn done, void *arg);
 
+/* ACL rules that bloomgate's own user may lack. */
+enum proxy_lack {
+	LACK_GETUSER,
+	LACK_DRYRUN, /* also where Redis has no such command */
+	LACKS
+};
+/* The rule ("+acl|getuser"), and a sentence about what its lack means. */
+const char *proxy_lack_rule(enum proxy_lack lack);
+const char *proxy_lack_text(enum proxy_lack lack);
+/* True while bloomgate's own user is known to lack it. Any thread. */
+bool proxy_lacks(const struct proxy *p, enum proxy_lack lack);
+
 /* A line a client (address, db, protocol, mode, in flight); free(). Waits for
  * the workers to write theirs. */
 char *proxy_clients(struct proxy *p);

@@ -26,8 +26,7 @@ on_upstream_up(struct link *l, void *arg)
 
 	(void)l;
 	commands_load(w);
-	/* Asks about the default user, who every session is at first. */
-	(void)permission_default_closed(w->permissions);
+	permissions_begin(w->permissions);
 }
 
 /* Who asks before the upstream's commands are known is made to wait, but not

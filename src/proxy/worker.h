@@ -93,6 +93,10 @@ struct link *worker_store(struct worker *w, size_t index);
 void worker_store_doubt(struct worker *w, size_t index);
 /* Somebody saw another epoch or a wrong tag: tell control. */
 void worker_refresh(struct worker *w, size_t index, int64_t shard);
+/* Redis told (or, lacking, refused with error) what bloomgate's own user needs the
+ * rule for: for operators. proxy.c. */
+void worker_lacks(
+    struct worker *w, enum proxy_lack lack, bool lacking, struct slice error);
 /* Runs every session again: something that sessions wait for has changed. */
 void worker_pump_all(struct worker *w);
 

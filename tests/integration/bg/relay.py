@@ -2,10 +2,12 @@
 """
 A relay in front of Redis that cuts connections at an exact byte. A connection
 whose bytes hold "cut-replies:N:" is closed once N bytes of replies have passed
-after that, one with "cut-requests:N:" once N bytes of requests have.
+after that, one with "cut-requests:N:" once N bytes of requests have. With a delay
+all replies pass that much later, one after the other.
 """
 
 import re
+import select
 import selectors
 import socket
 import threading
@@ -62,8 +64,9 @@ class Pair:
 
 
 class Relay:
-    def __init__(self, path, target):
+    def __init__(self, path, target, delay=0):
         self.target = target
+        self.delay = delay  # seconds
         self.address = "unix:" + path
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(path)
@@ -119,6 +122,8 @@ class Relay:
             if data and sock is pair.near:
                 alive = pair.from_near(data)
             elif data:
+                if self.delay:
+                    select.select([], [], [], self.delay)
                 alive = pair.from_far(data)
             else:
                 alive = False
