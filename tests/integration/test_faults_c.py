@@ -99,16 +99,11 @@ def test_a_client_that_leaves_while_blocked(gate, redis, words):
 
 
 def test_secrets_change_while_it_runs(redis, bloomgate, make_filter, ids_file, folder):
-    """FAULTS C7: the file is read again at reload and its secrets tried in turn;
-    sessions that are open stay."""
+    """FAULTS C7: rotation. When Redis takes another of the file's secrets, links
+    that must log in again try them in turn, and sessions that are open stay."""
     secret = os.path.join(folder, "secret")
-
-    def write(*lines):
-        with open(secret + ".new", "w") as out:
-            out.writelines(line + "\n" for line in lines)
-        os.rename(secret + ".new", secret)
-
-    write("first")
+    with open(secret, "w") as out:
+        out.write("third\nsecond\nfirst\n")
     redis.value("ACL", "SETUSER", "own", "on", ">first", "~*", "&*", "+@all")
     gate = bloomgate(
         redis, filters=[make_filter(ids_file(["1"]))],
@@ -116,17 +111,14 @@ def test_secrets_change_while_it_runs(redis, bloomgate, make_filter, ids_file, f
     ).warm()
     with gate.client() as client:
         mine = client.value("CLIENT", "ID")
-        for old, new in (("first", "second"), ("second", "third")):
-            write(new, old)
-            assert gate.admin("RELOAD") == "OK"
-            assert client.value("CLIENT", "ID") == mine
+        for old, new in (("first", "second"), ("second", "third"), ("third", "first")):
             redis.value("ACL", "SETUSER", "own", "<" + old, ">" + new)
-            # Its own links must log in again; the session is not one of them.
-            redis.value("CLIENT", "KILL", "USER", "own")
+            ups = len(gate.events("redis_up"))
+            assert redis.value("CLIENT", "KILL", "USER", "own") > 0
+            wait.until(lambda: len(gate.events("redis_up")) > ups, 10, "logged in")
             gate.wait_state("serving", seconds=40)
             wait.until(lambda: gate.call("GET", "user:none") == NULL, 10, new)
-            with gate.client() as writer:
-                assert writer.call("SET", "user:" + new, "v") == resp.OK
+            assert gate.call("SET", "user:" + new, "v") == resp.OK
             assert client.value("CLIENT", "ID") == mine
 
 
@@ -139,20 +131,23 @@ def test_login_comes_before_the_first_command(redis_server, bloomgate):
     with gate.client() as client:
         assert client.call("HELLO", 3, "AUTH", "default", "pw", "SETNAME", "me")[:1] == b"%"
         assert client.call("SELECT", 5) == resp.OK
-        for turn in range(5):
+        whole = 0
+        while whole < 5:
+            turn = whole
             kill_clients(redis)
             wait.until(
                 lambda: b"name=me" not in redis.value("CLIENT", "LIST"), 5, "killed"
             )
             client.send(
                 resp.encode("SET", "k", turn) + resp.encode("GET", "none")
-                + resp.encode("CLIENT", "GETNAME")
             )
-            replies = client.read_n(3)
-            # It may have been sent before the loss was noticed.
-            if any(reply.startswith(LOST) for reply in replies):
+            replies = client.read_n(2)
+            # They may have been sent before the loss was noticed.
+            if replies[0].startswith(LOST):
                 continue
-            assert replies == [resp.OK, resp.NIL3, resp.bulk("me")], turn
+            whole += 1
+            assert replies == [resp.OK, resp.NIL3], turn
+            assert b"name=me" in redis.value("CLIENT", "LIST")
             redis.call("SELECT", 5)
             assert redis.value("GET", "k") == b"%d" % turn
             redis.call("SELECT", 0)
