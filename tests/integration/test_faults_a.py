@@ -22,8 +22,8 @@ def gate(redis, bloomgate, make_filter, ids_file):
 def test_an_error_is_its_own_clients(gate, redis):
     """FAULTS A1: a request that cannot be parsed ends that client, not one of
     the others, whose replies go on in the middle of their pipelines."""
-    bad = (b'SET k "\\x4\r\n', b'SET k "\\x41\r\n', b"SET k 'x\\'\r\n", b"*1\r\n:1\r\n",
-           b"*\xff\r\n", b"*1\r\n$-1\r\n", b'"\\x"x\r\n')
+    bad = (b'SET k "\\x4\r\n', b'SET k "\\x41\r\n', b"SET k 'x\\'\r\n",
+           b"*1\r\n:1\r\n", b"*\xff\r\n", b"*1\r\n$-1\r\n", b'"\\x"x\r\n')
     with gate.client() as good:
         for data in bad:
             good.send(resp.encode("GET", "user:none") + b"*2\r\n$3\r\nGET\r\n$6\r\nu")
@@ -87,7 +87,8 @@ REPLIES = [
     ["DEBUG", "PROTOCOL", "true"],
     ["DEBUG", "PROTOCOL", "bignum"],
     ["DEBUG", "PROTOCOL", "verbatim"],
-    ["MULTI"], ["SET", "k", "v"], ["PING"], ["LPUSH", "k", "x"], ["GET", "no"], ["EXEC"],
+    ["MULTI"], ["SET", "k", "v"], ["PING"], ["LPUSH", "k", "x"], ["GET", "no"],
+    ["EXEC"],
 ]
 
 
@@ -110,7 +111,8 @@ def test_any_type_is_an_element(gate, redis, protocol):
     want = arrived(redis.client())
     assert arrived(gate.client()) == want
     assert want.count(b"after ") > 15
-    assert protocol == 2 or all(mark in want for mark in (b"|1", b"%1", b"~1", b",3.25"))
+    if protocol == 3:
+        assert all(mark in want for mark in (b"|1", b"%1", b"~1", b",3.25"))
 
 
 FORGED = {

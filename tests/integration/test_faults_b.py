@@ -182,7 +182,8 @@ def test_pushes_take_no_replys_place(closed):
         def pour():
             with redis.client() as publisher:
                 publisher.call("AUTH", "secret")
-                publisher.exchange(resp.encode("PUBLISH", "ch", "m" * 50) * count, count)
+                message = resp.encode("PUBLISH", "ch", "m" * 50)
+                publisher.exchange(message * count, count)
 
         thread = threading.Thread(target=pour)
         thread.start()
@@ -212,6 +213,7 @@ def test_pushes_take_no_replys_place(closed):
         assert absent in (NULL, resp.NIL3), turn
         assert one == resp.bulk("one"), turn
         assert several in (
-            resp.array(first, resp.bulk("one"), resp.NIL3) for first in (NULL, resp.NIL3)
+            resp.array(nothing, resp.bulk("one"), resp.NIL3)
+            for nothing in (NULL, resp.NIL3)
         ), turn
         assert echo == resp.bulk("%d" % turn), turn

@@ -111,7 +111,8 @@ def test_secrets_change_while_it_runs(redis, bloomgate, make_filter, ids_file, f
     ).warm()
     with gate.client() as client:
         mine = client.value("CLIENT", "ID")
-        for old, new in (("first", "second"), ("second", "third"), ("third", "first")):
+        for old, new in (("first", "second"), ("second", "third"),
+                         ("third", "first")):
             redis.value("ACL", "SETUSER", "own", "<" + old, ">" + new)
             ups = len(gate.events("redis_up"))
             assert redis.value("CLIENT", "KILL", "USER", "own") > 0
@@ -129,7 +130,8 @@ def test_login_comes_before_the_first_command(redis_server, bloomgate):
     gate = bloomgate(redis)
     redis.call("AUTH", "pw")
     with gate.client() as client:
-        assert client.call("HELLO", 3, "AUTH", "default", "pw", "SETNAME", "me")[:1] == b"%"
+        hello = ["HELLO", 3, "AUTH", "default", "pw", "SETNAME", "me"]
+        assert client.call(*hello).startswith(b"%")
         assert client.call("SELECT", 5) == resp.OK
         whole = 0
         while whole < 5:
@@ -277,8 +279,8 @@ def test_watched_reads_reach_redis(gate, redis, end, at_once):
         if end in ("EXEC", "DISCARD"):
             assert client.call("MULTI") == resp.OK
         if end is not None:
-            ended = client.call(end)
-            assert ended == {"EXEC": b"*0\r\n", "RESET": b"+RESET\r\n"}.get(end, resp.OK)
+            want = {"EXEC": b"*0\r\n", "RESET": b"+RESET\r\n"}
+            assert client.call(end) == want.get(end, resp.OK)
         assert writer.call("SET", "user:none", "theirs") == resp.OK
         assert client.call("MULTI") == resp.OK
         assert client.call("SET", "user:none", "mine") == b"+QUEUED\r\n"
