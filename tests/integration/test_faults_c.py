@@ -218,7 +218,8 @@ def test_reset_undoes_all_of_it(redis, gate, lines, at_once):
     redis.value("ACL", "SETUSER", "reader", "on", ">pw", "~*", "&*", "+@all")
     lines = lines + ["RESET"]
     after = [["ACL", "WHOAMI"], ["CLIENT", "GETNAME"], ["PING"], ["GET", "user:none"],
-             ["SET", "user:after", "v"], ["GET", "user:after"], ["EXEC"], ["GET", "none"]]
+             ["SET", "user:after", "v"], ["GET", "user:after"], ["EXEC"],
+             ["GET", "none"]]
     want = [resp.bulk("default"), resp.NIL2, resp.PONG, None, resp.OK, resp.bulk("v"),
             b"-ERR EXEC without MULTI\r\n", resp.NIL2]
     with gate.client() as client:
