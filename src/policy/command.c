@@ -268,7 +268,7 @@ settle_keys(struct command *c)
 	}
 }
 
-/* Fills in effect, covered and the flag that Redis does not tell. */
+/* Fills in effect, covered and the flags that Redis does not tell. */
 static void
 settle_facts(struct command *c)
 {
@@ -282,7 +282,7 @@ settle_facts(struct command *c)
 	if (c->covered != NULL &&
 	    (!covered_fits(c->covered, c->arity) || (c->flags & COMMAND_WRITE)))
 		c->covered = NULL;
-	/* COMMAND of Redis 7.0 does not report this flag. */
+	/* COMMAND of Redis 7.0 does not report these flags. */
 	if (strcmp(c->name, "eval") == 0 || strcmp(c->name, "evalsha") == 0 ||
 	    strcmp(c->name, "fcall") == 0)
 		c->flags |= COMMAND_MAY_REPLICATE;

@@ -10,7 +10,27 @@
 
 #include "core/check.h"
 #include "core/clock.h"
+#include "core/log.h"
 #include "proxy/session.h"
+
+bool
+session_is_stranger(const struct session *s)
+{
+	return s->mode.user == NULL && s->worker->default_closed &&
+	    s->mode.outstanding == 0;
+}
+
+/* The socket takes no more. */
+static bool
+wait_for_client(struct session *s)
+{
+	if (buf_len(&s->out) <= STRANGER_OUTPUT_MAX || !session_is_stranger(s))
+		return true;
+	log_warn("stranger_too_slow", LOG_STR("client", s->peer),
+	    LOG_INT("unsent", buf_len(&s->out)));
+	session_close(s);
+	return false;
+}
 
 /* Writes what it can; false when the session closed. */
 bool
@@ -23,7 +43,7 @@ client_flush(struct session *s)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-			return true;
+			return wait_for_client(s);
 		if (n < 0) {
 			session_close(s);
 			return false;

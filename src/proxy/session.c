@@ -274,11 +274,7 @@ parse_one(struct session *s)
 	size_t available = buf_len(&s->in) - s->parsed;
 	struct slot *t;
 
-	/* Redis asks strangers to be brief, and so do we (FAULTS, A14); who has
-	 * an AUTH on its way is Redis's to judge. */
-	request_set_unauthenticated(&s->request,
-	    s->mode.user == NULL && s->worker->default_closed &&
-		s->mode.outstanding == 0);
+	request_set_unauthenticated(&s->request, session_is_stranger(s));
 	switch (request_parse(
 	    &s->request, buf_head(&s->in) + s->parsed, available)) {
 	case PARSE_MORE:

@@ -43,6 +43,9 @@
 /* Above this much unsent (or half of client-output-bytes), reading from the other
  * side pauses. */
 #define OUTPUT_PAUSE 1048576
+/* A stranger who leaves more than this unread is closed: Redis too keeps no more
+ * for one than its first buffer. */
+#define STRANGER_OUTPUT_MAX 16384
 
 enum upstream_state {
 	UPSTREAM_NONE,
@@ -148,6 +151,9 @@ void client_init(struct session *s);
 /* Writes what it can; false when the session closed. */
 bool client_flush(struct session *s);
 void client_update(struct session *s);
+/* Redis asks who must authenticate first to be brief, and so do we; who has an
+ * AUTH on its way is Redis's to judge. */
+bool session_is_stranger(const struct session *s);
 /* Adds or removes an event; *added is what it is now. */
 void session_set_event(struct event *e, bool *added, bool want);
 /* True while both directions have room for what a new request may cause. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The reply framer: see reply.h (what is read from a reply's first bytes is in
- * reply_head.c). It does no I/O, builds nothing and allocates only its stack, which grows with the nesting that has arrived. One owner, one
- * thread.
+ * reply_head.c). It does no I/O, builds nothing and allocates only its stack,
+ * which grows with the nesting that has arrived. One owner, one thread.
  *
  *   state      on                          next
  *   VALUE      + - ( ,                     TEXT

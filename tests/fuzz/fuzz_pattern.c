@@ -7,6 +7,7 @@
  */
 #include "config.h"
 
+#include <ctype.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,43 @@ next_line(const uint8_t **data, size_t *size)
 	return line;
 }
 
+/*
+ * What a pattern means, read anew from its text: literal braces undone, and the
+ * byte before the placeholder excluded unless it is a letter or a digit.
+ */
+static void
+check_meaning(const struct keypattern *p, const char *text)
+{
+	char *literal[2] = {p->prefix, p->suffix};
+	size_t len[2] = {p->prefix_len, p->suffix_len}, at = 0;
+	int part = 0, excluded = -1;
+
+	for (const char *c = text; *c != '\0'; c++) {
+		if (*c == '{' && c[1] != '{') {
+			const char *end = strchr(c, '}');
+			unsigned char before = c == text ? 'a'
+							 : (unsigned char)c[-1];
+
+			check(part == 0 && end != NULL && at == len[0]);
+			check(strncmp(c + 1, p->placeholder,
+				  strlen(p->placeholder)) == 0);
+			if (end[-1] != '*' &&
+			    (before > 127 || !isalnum(before)))
+				excluded = before;
+			part = 1;
+			at = 0;
+			c = end;
+			continue;
+		}
+		if (*c == '{' || *c == '}')
+			c++; /* the second of two */
+		check(at < len[part] && literal[part][at] == *c);
+		at++;
+	}
+	check(part == 1 && at == len[1]);
+	check(p->excluded == excluded);
+}
+
 static void
 input_read(struct input *in, const uint8_t *data, size_t size)
 {
@@ -64,6 +102,7 @@ input_read(struct input *in, const uint8_t *data, size_t size)
 			free(line);
 			continue;
 		}
+		check_meaning(&in->parsed[n], line);
 		in->texts[n] = line;
 		in->count++;
 	}

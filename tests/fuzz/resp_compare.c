@@ -17,6 +17,10 @@
 #define BYTEWISE_MAX 3000 /* above it, pieces of one byte cost too much */
 #define FOLLOWING    100
 #define VARIANTS     6
+/* What a parser may hold of bytes that arrived, whatever they declare: a list of
+ * arguments at twice the need, of which two bytes may be one, and their copy. */
+#define HELD_FIRST    1024
+#define HELD_PER_BYTE 32
 
 /* splitmix64: reproducible from the seed, unlike rand(). */
 static uint64_t
@@ -103,6 +107,8 @@ request_variant(const struct request *ref, enum parse_status expected,
 			check(used == n || status != PARSE_MORE);
 			free(fresh);
 			at += status == PARSE_BAD ? n : used;
+			check(request_memory(&r) <=
+			    HELD_FIRST + HELD_PER_BYTE * at);
 			continue;
 		}
 		at += n;
@@ -110,6 +116,7 @@ request_variant(const struct request *ref, enum parse_status expected,
 		whole = mem_dup(data, at);
 		status = request_parse(&r, whole, at);
 		check(status != PARSE_MORE || r.size == at);
+		check(request_memory(&r) <= HELD_FIRST + HELD_PER_BYTE * at);
 		if (status == PARSE_MORE && at >= detach_at) {
 			request_detach(&r, whole);
 			free(whole);
@@ -218,6 +225,7 @@ reply_variant(const struct reply *ref, enum parse_status expected,
 		check(used == n || status == PARSE_READY || element);
 		at += used;
 		check(r.size == at);
+		check(reply_memory(&r) <= HELD_FIRST + HELD_PER_BYTE * at);
 		/* The header's stop is the first, with nothing done. */
 		if (element)
 			check(r.elements_done == stops++);
@@ -229,6 +237,21 @@ reply_variant(const struct reply *ref, enum parse_status expected,
 		    !elements || stops == 0 || stops == ref->elements_done + 1);
 	}
 	reply_fini(&r);
+}
+
+/* The count of elements that were read is the one that was declared. */
+static void
+check_elements(const struct reply *r, enum parse_status status)
+{
+	bool aggregate = r->type != '\0' && strchr("*%~>", r->type) != NULL;
+	uint64_t declared = 0;
+
+	if (aggregate && !r->nil && r->number > 0)
+		declared = (uint64_t)r->number * (r->type == '%' ? 2 : 1);
+	if (status == PARSE_READY)
+		check(r->elements_done == declared);
+	else if (status == PARSE_MORE)
+		check(r->elements_done <= declared);
 }
 
 size_t
@@ -248,6 +271,7 @@ reply_compare(const uint8_t *data, size_t len, uint64_t seed)
 		status = reply_feed(&ref, exact, len, &used);
 		check(used <= len && (status == PARSE_BAD) == (used == 0));
 		check(status != PARSE_MORE || used == len);
+		check_elements(&ref, status);
 		if (status == PARSE_READY && len - used > FOLLOWING)
 			near = used + FOLLOWING;
 		for (i = 0; i < VARIANTS; i++)

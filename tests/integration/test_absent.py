@@ -167,7 +167,7 @@ def test_deleting_a_key_clears_no_bits(gate_with):
 PATTERNS = [
     (["user:{id}"], ["user:x"], ["user:x:orders", "userx", "user:", "User:x"]),
     (["user:{id*}"], ["user:x", "user:x:orders", "user:::"], ["user:", "use:x"]),
-    (["{id*}"], ["x", "anything:at:all"], []),
+    (["{id*}"], ["x", "anything:at:all"], [""]),
     (["{id}:profile"], ["x:profile"], ["x:profil", ":profile", "x:profile:y"]),
     (["a{id}b"], ["axb", "aaab", "abb"], ["ab", "axbc", "xaxb"]),
     (["p:{id}:x", "q:{id}"], ["p:5:x", "q:6"], ["p:5:y", "q:5:6", "p::x"]),
@@ -178,6 +178,7 @@ PATTERNS = [
 
 @pytest.mark.parametrize("keys,covered,outside", PATTERNS)
 def test_patterns(gate_with, keys, covered, outside):
+    """FAULTS A4: the empty key is a key, and no pattern's."""
     gate = gate_with(keys=keys)
     with gate.client() as client:
         for key in covered:

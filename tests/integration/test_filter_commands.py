@@ -18,6 +18,7 @@ def gate(redis, bloomgate, make_filter, ids_file):
 
 @pytest.mark.parametrize("protocol,yes,no", BOTH)
 def test_replies(gate, protocol, yes, no):
+    """FAULTS B12: the forms of either protocol."""
     with gate.client() as client:
         client.call("HELLO", protocol)
         assert client.call("BF.EXISTS", "user", "1") == yes
@@ -36,6 +37,7 @@ def test_replies(gate, protocol, yes, no):
 
 
 def test_arity(gate):
+    """FAULTS A12: our own commands too may come without their arguments."""
     with gate.client() as client:
         for words in (["BF.ADD", "user"], ["BF.ADD", "user", "a", "b"],
                       ["BF.MADD", "user"], ["BF.EXISTS", "user"],

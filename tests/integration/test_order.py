@@ -82,8 +82,8 @@ class Source:
 def test_own_writes_are_seen_through_rebuilds(
     redis, bloomgate, make_filter, folder, rng, counts, kind
 ):
-    """10,000 random interleavings, half from each kind of source. Every id is
-    in the source before it is written here, as with a database."""
+    """FAULTS D3, D8: 10,000 random interleavings, half from each kind of source.
+    Every id is in the source before it is written here, as with a database."""
     total = counts(5000, full=20000, small=1000)
     source = Source(folder, kind)
     gate = bloomgate(redis, filters=[
@@ -225,7 +225,7 @@ def test_an_add_while_the_source_is_read(redis, bloomgate, make_filter, folder):
 
 
 def test_reads_are_answered_in_request_order(gate_user, rng):
-    """D7: local answers wait for earlier, slower ones."""
+    """FAULTS D4, D7: local answers wait for earlier, slower ones."""
     with gate_user.client() as client:
         client.call("SET", "user:1", "one")
         for _ in range(100):

@@ -158,8 +158,11 @@ def test_plan():
 
 def test_admin_socket(gate):
     assert os.stat(gate.admin_address[5:]).st_mode & 0o777 == 0o660
-    for words in (["REBUILD"], ["CHECK"], ["CHECK", "user"], ["ADD", "user"],
-                  ["ABORT"], ["MODE", "user"], ["NOPE"], ["STATUS", "nobody"],
+    # FAULTS A12: arguments that are missing.
+    for words in (["REBUILD"], ["ABORT"], ["ROLLBACK"], ["MODE"], ["CHECK"], ["ADD"],
+                  ["LOAD"], ["SEAL"], ["DROP"], [""], ["CHECK", "user"],
+                  ["ADD", "user"], ["LOAD", "user"], ["MODE", "user"],
+                  ["NOPE"], ["STATUS", "nobody"],
                   ["REBUILD", "nobody"], ["MODE", "user", "sideways"]):
         answer = gate.admin(*words)
         assert isinstance(answer, resp.Error) and answer.startswith("ERR"), words

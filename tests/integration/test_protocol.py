@@ -116,6 +116,8 @@ def pair(redis_server, bloomgate, make_filter, ids_file):
 
 
 def test_open(pair):
+    """FAULTS A1, A3, A4, A9, A10, A17: each leaves the connection as good as it
+    was, with Redis's own replies."""
     redis, gate = pair
     for name, data in OPEN.items():
         want = transcript(redis.address, data)
@@ -124,6 +126,7 @@ def test_open(pair):
 
 
 def test_closed(pair):
+    """FAULTS A6, A17: Redis's text, then the end."""
     redis, gate = pair
     for name, data in CLOSED.items():
         want = transcript(redis.address, data, closes=True)
@@ -155,7 +158,7 @@ def test_what_follows_a_protocol_error_is_not_executed(pair):
 
 
 def test_split_at_any_byte(pair):
-    """Two writes, the second after the first was read."""
+    """FAULTS A2, A11: two writes, or one for each byte."""
     redis, gate = pair
     data = (
         b"*0\r\n" + resp.encode("SET", "user:1", "v\r\n") + GET
@@ -273,7 +276,10 @@ def test_unauthenticated_limits(redis_server, bloomgate, folder):
             return bool(select.select([client.sock], [], [], 0.2)[0])
 
     wait.until(limited, 10, "the limits of strangers")
-    for data in (b"*11\r\n$4\r\nPING\r\n", b"*1\r\n$17000\r\n"):
+    # Up to the limits it is a matter of rights.
+    for words in (["DEL"] + ["k"] * 9, ["ECHO", "x" * 16384]):
+        assert gate.call(*words) == b"-NOAUTH Authentication required.\r\n"
+    for data in (b"*11\r\n$4\r\nPING\r\n", b"*1\r\n$16385\r\n", b"*1\r\n$17000\r\n"):
         want = transcript(redis.address, data, closes=True)
         assert b"unauthenticated" in want
         assert transcript(gate.tcp_address, data, closes=True) == want

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
 Laws 4 and 7: big values and deep pipelines pass through bounded memory, on TCP
-and Unix sockets, in both directions. FAULTS: D2, E1, E2, A15.
+and Unix sockets, in both directions. FAULTS: D2, E1, E2.
 """
 
 import os
@@ -94,7 +94,7 @@ def test_an_error_before_the_value_has_left(redis_server, bloomgate):
 def test_one_million_requests_in_one_pipeline(
     redis, bloomgate, make_filter, ids_file, counts
 ):
-    """Backpressure, no close: twemproxy and codis end such sessions."""
+    """FAULTS D7: backpressure, no close: others end such sessions."""
     total = counts(1000000, small=100000)
     gate = bloomgate(redis, filters=[make_filter(ids_file([]))])
     redis.value("SET", "plain", "v")
