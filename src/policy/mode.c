@@ -129,19 +129,11 @@ take_text(struct change *c, uint8_t **to, size_t *len)
 }
 
 static bool
-head_starts(const struct reply *r, const char *text)
-{
-	size_t len = strlen(text);
-
-	return r->head_len >= len && memcmp(r->head, text, len) == 0;
-}
-
-static bool
 exec_ended(const struct reply *r)
 {
 	return r->type == '*' || r->type == '_' ||
-	    head_starts(r, "-EXECABORT") ||
-	    head_starts(r, "-ERR EXEC without MULTI");
+	    reply_head_starts(r, "-EXECABORT") ||
+	    reply_head_starts(r, "-ERR EXEC without MULTI");
 }
 
 /* One confirmation of the subscribe family; the count it carries is that of

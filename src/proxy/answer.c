@@ -78,8 +78,7 @@ count_error(struct session *s, const struct reply *r)
 	size_t i;
 
 	for (i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
-		if (r->head_len >= strlen(codes[i].code) &&
-		    memcmp(r->head, codes[i].code, strlen(codes[i].code)) == 0)
+		if (reply_head_starts(r, codes[i].code))
 			label = codes[i].label;
 	metric_add(
 	    s->worker->metrics, METRIC_UPSTREAM_ERRORS_TOTAL, label, 0, 1);
@@ -114,6 +113,9 @@ complete(struct session *s, struct slot *t)
 
 	if (reply_is_error(&s->reply))
 		count_error(s, &s->reply);
+	/* Redis may judge what we cannot, as the limits of strangers while an
+	 * AUTH is on its way, and closes then. */
+	s->refused = reply_head_starts(&s->reply, "-ERR Protocol error");
 	count_false_positive(s, t);
 	if (t->change != NULL) {
 		bool database = t->change->effect == EFFECT_SELECT ||
