@@ -218,6 +218,7 @@ pass_rest(struct session *s)
 {
 	size_t len = buf_len(&s->in);
 
+	check(s->cursor == NULL);
 	upstream_need(s);
 	if (buf_append(&s->up_out, buf_head(&s->in), len) != 0)
 		session_close(s);
@@ -266,10 +267,12 @@ parse_one(struct session *s)
 	case PARSE_MORE:
 		return consider_stream(s, available);
 	case PARSE_BAD:
-		if (s->mode.level == MODE_OPAQUE)
-			pass_rest(s);
-		else
+		if (s->mode.level != MODE_OPAQUE)
 			refuse(s);
+		else if (s->cursor != NULL)
+			return false; /* what is before it goes first */
+		else
+			pass_rest(s);
 		return true;
 	case PARSE_READY:
 		break;
