@@ -113,9 +113,10 @@ complete(struct session *s, struct slot *t)
 
 	if (reply_is_error(&s->reply))
 		count_error(s, &s->reply);
-	/* Redis may judge what we cannot, as the limits of strangers while an
-	 * AUTH is on its way, and closes then. */
-	s->refused = reply_head_starts(&s->reply, "-ERR Protocol error");
+	/* Strangers' limits are Redis's to judge while an AUTH is out; it
+	 * closes then. */
+	s->refused = reply_head_starts(
+	    &s->reply, "-ERR Protocol error: unauthenticated");
 	count_false_positive(s, t);
 	if (t->change != NULL) {
 		bool database = t->change->effect == EFFECT_SELECT ||
