@@ -212,7 +212,8 @@ refuse(struct session *s)
 	session_end_input(s);
 }
 
-/* Whatever follows in an opaque session is Redis's to judge. */
+/* Whatever follows in an opaque session is Redis's to judge: it closes in its own
+ * time, behind a request that still blocks. */
 static void
 pass_rest(struct session *s)
 {
@@ -225,7 +226,6 @@ pass_rest(struct session *s)
 	else
 		buf_consume(&s->in, len);
 	s->parsed = 0;
-	session_end_input(s);
 }
 
 /* A request that is not whole: leave it, or begin to stream it. */
@@ -257,6 +257,10 @@ parse_one(struct session *s)
 	size_t available = buf_len(&s->in) - s->parsed;
 	struct slot *t;
 
+	if (s->unparsed) {
+		pass_rest(s);
+		return true;
+	}
 	/* Redis asks strangers to be brief, and so do we (FAULTS, A14); who has
 	 * an AUTH on its way is Redis's to judge. */
 	request_set_unauthenticated(&s->request,
@@ -272,7 +276,7 @@ parse_one(struct session *s)
 		else if (s->cursor != NULL)
 			return false; /* what is before it goes first */
 		else
-			pass_rest(s);
+			s->unparsed = true;
 		return true;
 	case PARSE_READY:
 		break;
