@@ -18,7 +18,7 @@ from bg import covered, differential, grammar, resp, sequences
 from bg.generate import PASSWORD, generate
 from bg.relay import Relay
 
-PARTS = 8
+PARTS = 16
 SEED = os.environ.get("BLOOMGATE_SEED")
 CHOSEN = os.environ.get("BLOOMGATE_SEQUENCE")
 # Hand-written sequences that are cut at every single byte.
@@ -125,7 +125,7 @@ def found():
             continue
         title, _, body = section.partition("\n")
         if not text.startswith("== "):
-            title, body = path, section
+            title, body = "a file", section
         token = re.search(r"\b[hu]([0-9a-f]{8})", body)
         yield (
             title, title.endswith(", password"),
@@ -255,7 +255,9 @@ def test_sequences_that_once_differed(compare):
         if needed not in comparisons:
             comparisons[needed] = compare(needed)
         comparison = comparisons[needed]
-        cuts = [differential.CutAtRandom(n) for n in range(10)]
+        # The generated one's own cuts, and ten others.
+        seeds = [int(token, 16)] if CHOSEN and title == CHOSEN else []
+        cuts = [differential.CutAtRandom(n) for n in seeds + list(range(10))]
         for cut in [differential.uncut, differential.cut_everywhere] + cuts:
             fresh = comparison.fresh_token()
             comparison.check(

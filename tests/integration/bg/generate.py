@@ -60,6 +60,7 @@ class Generator:
         self.words = grammar.Words(rng, keys, [b"c" + token, b"c" + token + b"2"])
         self.out = []
         self.ended = False
+        self.silent = False  # CLIENT REPLY OFF
 
     def put(self, *items):
         self.out.extend(items)
@@ -184,9 +185,16 @@ class Generator:
         else:
             self.put((b"CLIENT", b"REPLY", b"OFF"))
             self.either_few()
+            self.silent = True
             if rng.random() < 0.8:
-                self.put((b"CLIENT", b"REPLY", b"ON"))
+                self.speak()
         self.reads()
+
+    def speak(self):
+        """Without replies Redis may not even close at the end."""
+        if self.silent:
+            self.put((b"CLIENT", b"REPLY", b"ON"))
+            self.silent = False
 
     def monitor(self):
         self.put((b"MONITOR",))
@@ -227,13 +235,14 @@ class Generator:
         self.put(rng.choice(EMPTY))
 
     def quit(self):
+        self.speak()
         self.put((b"QUIT",))
         self.reads()
         self.ended = True
 
     def broken(self):
-        # Its error must be seen: with replies off Redis would not even close.
-        self.put((b"CLIENT", b"REPLY", b"ON"), self.rng.choice(BROKEN))
+        self.speak()
+        self.put(self.rng.choice(BROKEN))
         self.ended = True
 
     STATES = [
