@@ -160,14 +160,6 @@ take_text(struct change *c, uint8_t **to, size_t *len)
 	c->text = NULL;
 }
 
-static bool
-head_starts(const struct reply *r, const char *text)
-{
-	size_t len = strlen(text);
-
-	return r->head_len >= len && memcmp(r->head, text, len) == 0;
-}
-
 static void
 end_multi(struct mode *m)
 {
@@ -185,18 +177,19 @@ end_transaction(struct mode *m)
 static void
 take_exec(struct mode *m, const struct reply *r)
 {
-	if (r->type == '*' || r->type == '_' || head_starts(r, "-EXECABORT"))
+	if (r->type == '*' || r->type == '_' ||
+	    reply_head_starts(r, "-EXECABORT"))
 		end_transaction(m);
-	else if (head_starts(r, "-ERR EXEC without MULTI"))
+	else if (reply_head_starts(r, "-ERR EXEC without MULTI"))
 		end_multi(m);
 }
 
 static void
 take_discard(struct mode *m, const struct reply *r)
 {
-	if (head_starts(r, "+OK\r"))
+	if (reply_head_starts(r, "+OK\r"))
 		end_transaction(m);
-	else if (head_starts(r, "-ERR DISCARD without MULTI"))
+	else if (reply_head_starts(r, "-ERR DISCARD without MULTI"))
 		end_multi(m);
 }
 
@@ -262,9 +255,9 @@ take_subscription(struct mode *m, struct change *c, const struct reply *r)
 static bool
 apply(struct mode *m, struct change *c, const struct reply *r)
 {
-	bool ok = head_starts(r, "+OK\r");
+	bool ok = reply_head_starts(r, "+OK\r");
 
-	if (head_starts(r, "+QUEUED\r")) {
+	if (reply_head_starts(r, "+QUEUED\r")) {
 		/* In a transaction that only Redis knows of? */
 		if (!m->in_multi)
 			m->foreign = m->foreign_state = true;
@@ -292,7 +285,7 @@ apply(struct mode *m, struct change *c, const struct reply *r)
 			take_client(m, c);
 		break;
 	case EFFECT_RESET:
-		if (head_starts(r, "+RESET\r")) {
+		if (reply_head_starts(r, "+RESET\r")) {
 			forget(m);
 			m->since_ns = clock_boot_ns();
 		}

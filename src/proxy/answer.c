@@ -78,8 +78,7 @@ count_error(struct session *s, const struct reply *r)
 	size_t i;
 
 	for (i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
-		if (r->head_len >= strlen(codes[i].code) &&
-		    memcmp(r->head, codes[i].code, strlen(codes[i].code)) == 0)
+		if (reply_head_starts(r, codes[i].code))
 			label = codes[i].label;
 	metric_add(
 	    s->worker->metrics, METRIC_UPSTREAM_ERRORS_TOTAL, label, 0, 1);
@@ -114,6 +113,10 @@ complete(struct session *s, struct slot *t)
 
 	if (reply_is_error(&s->reply))
 		count_error(s, &s->reply);
+	/* Strangers' limits are Redis's to judge while an AUTH is out; it
+	 * closes then. */
+	s->refused = reply_head_starts(
+	    &s->reply, "-ERR Protocol error: unauthenticated");
 	count_false_positive(s, t);
 	if (t->change != NULL) {
 		bool database = change_moves_database(t->change);

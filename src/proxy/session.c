@@ -230,19 +230,20 @@ refuse(struct session *s)
 	session_end_input(s);
 }
 
-/* Whatever follows in an opaque session is Redis's to judge. */
+/* Whatever follows in an opaque session is Redis's to judge: it closes in its own
+ * time, behind a request that still blocks. */
 static void
 pass_rest(struct session *s)
 {
 	size_t len = buf_len(&s->in);
 
+	check(s->cursor == NULL);
 	upstream_need(s);
 	if (buf_append(&s->up_out, buf_head(&s->in), len) != 0)
 		session_close(s);
 	else
 		buf_consume(&s->in, len);
 	s->parsed = 0;
-	session_end_input(s);
 }
 
 /* A request that is not whole: leave it, or begin to stream it. */
@@ -274,16 +275,22 @@ parse_one(struct session *s)
 	size_t available = buf_len(&s->in) - s->parsed;
 	struct slot *t;
 
+	if (s->unparsed) {
+		pass_rest(s);
+		return true;
+	}
 	request_set_unauthenticated(&s->request, session_is_stranger(s));
 	switch (request_parse(
 	    &s->request, buf_head(&s->in) + s->parsed, available)) {
 	case PARSE_MORE:
 		return consider_stream(s, available);
 	case PARSE_BAD:
-		if (s->mode.level == MODE_OPAQUE)
-			pass_rest(s);
-		else
+		if (s->mode.level != MODE_OPAQUE)
 			refuse(s);
+		else if (s->cursor != NULL)
+			return false; /* what is before it goes first */
+		else
+			s->unparsed = true;
 		return true;
 	case PARSE_READY:
 		break;

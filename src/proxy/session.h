@@ -109,6 +109,8 @@ struct session {
 	struct buf up_in; /* read, and waits for room in `out` */
 	struct reply reply;
 	bool relayed;      /* bytes of the reply being framed have gone out */
+	bool refused;      /* the last reply was Redis's protocol error */
+	bool unparsed;     /* opaque, behind what is no request: bytes pass */
 	uint8_t stash[64]; /* start of a reply that may be replaced */
 	size_t stash_len;
 	bool swallow; /* the rest of this reply is dropped */

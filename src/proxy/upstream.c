@@ -114,9 +114,9 @@ upstream_lost(struct session *s, const char *reason)
 	log_debug("upstream_lost", LOG_STR("client", s->peer),
 	    LOG_STR("reason", reason));
 	drop_connection(s);
-	/* Half a reply cannot be taken back, and what an opaque session or one
-	 * with a transaction, subscriptions or the like had is gone. */
-	if (partial || s->mode.level == MODE_OPAQUE) {
+	/* Half a reply cannot be taken back, what an opaque session had is gone,
+	 * and after a protocol error Redis would have closed it. */
+	if (partial || s->refused || s->mode.level == MODE_OPAQUE) {
 		session_end(s);
 		return;
 	}

@@ -487,3 +487,11 @@ reply_feed_element(struct reply *r, const uint8_t *data, size_t len,
 {
 	return feed(r, data, len, used, true, element);
 }
+
+bool
+reply_head_starts(const struct reply *r, const char *text)
+{
+	size_t len = strlen(text);
+
+	return r->head_len >= len && memcmp(r->head, text, len) == 0;
+}

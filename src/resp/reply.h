@@ -81,6 +81,9 @@ reply_is_error(const struct reply *r)
 	return r->type == '-' || r->type == '!';
 }
 
+/* True when the head that is remembered begins with text. */
+bool reply_head_starts(const struct reply *r, const char *text);
+
 /*
  * The i-th leading element of an aggregate, or the payload of a simple or bulk
  * type (i = 0), read from head: only when it is of a simple or bulk type and

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-A relay in front of Redis that cuts connections at an exact byte. A connection
-whose bytes hold "cut-replies:N:" is closed once N bytes of replies have passed
-after that, one with "cut-requests:N:" once N bytes of requests have. With a delay
-all replies pass that much later, one after the other. What holds a key of
-`forged` is answered with its value, and Redis does not see it.
+A relay in front of Redis or bloomgate that cuts connections at an exact byte, or
+lets one byte through at a time. A connection whose bytes hold "cut-replies:N:" is
+closed once N bytes of replies have passed after that, one with "cut-requests:N:"
+once N bytes of requests have. On one whose first requests hold "throttle:" every
+byte, both ways, waits until the one before it has been read. With a delay all
+replies pass that much later, one after the other. What holds a key of `forged` is
+answered with its value, and Redis does not see it.
 """
 
 import re
@@ -19,9 +21,15 @@ REPLIES = re.compile(rb"cut-replies:(\d+):")
 REQUESTS = re.compile(rb"cut-requests:(\d+):")
 
 
+THROTTLE = b"throttle:"
+
+
 class Pair:
     def __init__(self, near, far, forged):
         self.near, self.far, self.forged = near, far, forged
+        self.throttled = False
+        self.deaf = False  # the far side takes no more; it may still speak
+        self.single = 0  # bytes that went alone
         self.head = b""
         self.replies = self.requests = None
         self.replied = 0
@@ -33,6 +41,16 @@ class Pair:
             except KeyError:
                 pass
             sock.close()
+
+    def pass_to(self, sock, data):
+        at = 0
+        while self.throttled and at < len(data):
+            sock.sendall(data[at : at + 1])
+            at += 1
+            if not resp.until_read(sock):
+                break  # it reads no more: it has ended
+            self.single += 1
+        sock.sendall(data[at:])
 
     def from_near(self, data):
         """Requests: returns False when the connection ends here."""
@@ -49,13 +67,18 @@ class Pair:
             if found:
                 self.requests = len(data) + int(found.group(1))
                 self.requests -= len(self.head) - found.end()
+            self.throttled = self.throttled or THROTTLE in self.head
             self.head = self.head[-4096:]
         if self.requests is not None and len(data) >= self.requests:
             self.far.sendall(data[: self.requests])
             return False
         if self.requests is not None:
             self.requests -= len(data)
-        self.far.sendall(data)
+        try:
+            if not self.deaf:
+                self.pass_to(self.far, data)
+        except OSError:
+            self.deaf = True
         return True
 
     def from_far(self, data):
@@ -64,7 +87,7 @@ class Pair:
             self.near.sendall(data[:room])
             return False
         self.replied += len(data)
-        self.near.sendall(data)
+        self.pass_to(self.near, data)
         return True
 
 
@@ -82,6 +105,7 @@ class Relay:
         self.selector.register(self.stopped, selectors.EVENT_READ)
         self.cut = 0  # connections ended on purpose
         self.forged = {}  # bytes of a request: the reply to it
+        self.single = 0  # bytes that went alone
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
 
@@ -121,11 +145,19 @@ class Relay:
             pairs[sock] = pair
             self.selector.register(sock, selectors.EVENT_READ)
 
+    def half_close(self, pair):
+        """The end of the requests; replies to them may still come."""
+        self.selector.unregister(pair.near)
+        pair.far.shutdown(socket.SHUT_WR)
+        return True
+
     def pass_on(self, pairs, sock):
         pair = pairs[sock]
         try:
             data = sock.recv(1 << 16)
-            if data and sock is pair.near:
+            if sock is pair.near and not data:
+                alive = self.half_close(pair)
+            elif sock is pair.near:
                 alive = pair.from_near(data)
             elif data:
                 if self.delay:
@@ -139,4 +171,5 @@ class Relay:
             alive = False
         if not alive:
             pair.close(self.selector)
+            self.single += pair.single
             del pairs[pair.near], pairs[pair.far]

@@ -4,8 +4,12 @@ A RESP2/RESP3 client on a raw socket. Replies are returned as the exact bytes
 that arrived, so that tests compare bytes; parse() gives values where it helps.
 """
 
+import fcntl
+import os
 import select
 import socket
+import struct
+import termios
 import time
 
 from . import wait
@@ -298,6 +302,17 @@ class Client:
         assert not self.reader.rest(), self.reader.rest()
         if select.select([self.sock], [], [], 0)[0]:
             raise AssertionError("unexpected: %r" % self.sock.recv(1000))
+
+
+def until_read(sock):
+    """Until the peer has read all that was sent, so that what is sent next comes
+    with another read. False where the peer reads nothing for long."""
+    end = time.monotonic() + 0.2 * wait.SLOW
+    while struct.unpack("i", fcntl.ioctl(sock, termios.TIOCOUTQ, b"    "))[0]:
+        if time.monotonic() > end:
+            return False
+        os.sched_yield()
+    return True
 
 
 def cuts(rng, size, most=6):
