@@ -134,7 +134,6 @@ complete(struct session *s, struct slot *t)
 		evtimer_del(&s->up_timer);
 	if (!last || s->closed)
 		return;
-	metric_sub(s->worker->metrics, METRIC_UPSTREAM_IN_FLIGHT, 0, 0, 1);
 	if (early)
 		forward_stream_answered(s);
 	else
@@ -154,9 +153,19 @@ bad_reply(struct session *s)
 static size_t
 feed_relay(struct session *s, struct slot *t, const uint8_t *data, size_t len)
 {
-	size_t used = 0;
-	enum parse_status status = reply_feed(&s->reply, data, len, &used);
+	size_t used = 0, taken;
+	enum parse_status status;
 
+	/* Those of a run leave together. */
+	for (;;) {
+		status = reply_feed(&s->reply, data + used, len - used, &taken);
+		used += taken;
+		if (status != PARSE_READY || used == len || t == NULL ||
+		    t->count == 1 ||
+		    mode_out_of_band(&s->mode, &s->reply, NULL))
+			break;
+		complete(s, t);
+	}
 	relay(s, data, used);
 	if (status == PARSE_BAD) {
 		bad_reply(s);
@@ -504,7 +513,7 @@ answer_feed(struct session *s, const uint8_t *data, size_t len)
 		if (s->close_after_flush && s->mode.level != MODE_OPAQUE)
 			return len; /* after QUIT and the like nothing is due */
 		if (!next_slot(s, &t))
-			return used;
+			break;
 		/* Of an opaque session only the replay's replies are known. */
 		if (s->mode.level == MODE_OPAQUE &&
 		    (t == NULL || t->shape != SHAPE_SWALLOW)) {
@@ -513,5 +522,6 @@ answer_feed(struct session *s, const uint8_t *data, size_t len)
 		}
 		used += feed(s, t, data + used, len - used);
 	}
+	session_count(s);
 	return used;
 }

@@ -79,7 +79,8 @@ void
 session_enter(struct session *s)
 {
 	check(s->magic == SESSION_MAGIC);
-	s->busy++;
+	if (s->busy++ == 0)
+		s->now_ns = 0;
 }
 
 void
@@ -141,19 +142,39 @@ void
 session_pop(struct session *s)
 {
 	struct slot *t = TAILQ_FIRST(&s->slots);
-	struct metrics *m = s->worker->metrics;
 
 	check(t != NULL && t != s->cursor && t != s->held);
+	s->slot_count--;
+	t->answered++;
+	if (--t->count != 0)
+		return;
+	session_count(s);
 	if (t == s->stream_slot)
 		s->stream_slot = NULL;
-	metric_add(m, METRIC_COMMANDS_TOTAL, t->command, t->source, 1);
-	metric_observe(m, METRIC_COMMAND_DURATION, t->source,
-	    clock_boot_ns() - t->began_ns);
 	if (t->protocol_end || t->quit)
 		session_end(s);
 	TAILQ_REMOVE(&s->slots, t, next);
-	s->slot_count--;
 	slot_free(t);
+}
+
+void
+session_count(struct session *s)
+{
+	struct slot *t = TAILQ_FIRST(&s->slots);
+	struct metrics *m = s->worker->metrics;
+
+	if (t == NULL || t->answered == 0)
+		return;
+	/* One look at the clock a callback is near enough. */
+	if (s->now_ns == 0)
+		s->now_ns = clock_boot_ns();
+	if (t->state == SLOT_SENT)
+		metric_sub(m, METRIC_UPSTREAM_IN_FLIGHT, 0, 0, t->answered);
+	metric_add(
+	    m, METRIC_COMMANDS_TOTAL, t->command, t->source, t->answered);
+	metric_observe(m, METRIC_COMMAND_DURATION, t->source,
+	    s->now_ns - t->began_ns, t->answered);
+	t->answered = 0;
 }
 
 bool
@@ -170,6 +191,7 @@ session_deliver(struct session *s)
 			session_pop(s);
 		moved = true;
 	}
+	session_count(s);
 	return moved;
 }
 
@@ -193,6 +215,19 @@ append_slot(struct session *s, size_t raw_len)
 	if (s->cursor == NULL)
 		s->cursor = t;
 	return t;
+}
+
+/* The last request is decided: it may be one more of those before it. */
+static void
+join_last(struct session *s)
+{
+	struct slot *t = TAILQ_LAST(&s->slots, slots), *before;
+
+	if (t == s->cursor || (before = TAILQ_PREV(t, slots, next)) == NULL)
+		return;
+	TAILQ_REMOVE(&s->slots, t, next);
+	if (!slot_join(before, t))
+		TAILQ_INSERT_TAIL(&s->slots, t, next);
 }
 
 /* The request at the parse position is not RESP: the same text and end as Redis,
@@ -287,10 +322,12 @@ parse_one(struct session *s)
 		return true;
 	}
 	t = append_slot(s, s->request.size);
-	if (decide(s, t))
-		request_reset(&s->request);
-	else
+	if (!decide(s, t)) {
 		s->held = t;
+		return true;
+	}
+	request_reset(&s->request);
+	join_last(s);
 	return true;
 }
 
@@ -336,8 +373,8 @@ step(struct session *s)
 	}
 	moved |= advance(s);
 	moved |= session_deliver(s);
-	if (can_parse(s))
-		moved |= parse_one(s);
+	while (can_parse(s) && parse_one(s))
+		moved = true;
 	return moved && !s->closed;
 }
 

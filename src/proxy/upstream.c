@@ -57,10 +57,11 @@ upstream_close(struct session *s)
 {
 	struct slot *t;
 
+	session_count(s);
 	TAILQ_FOREACH (t, &s->slots, next)
 		if (t->state == SLOT_SENT && s->upstream != UPSTREAM_NONE)
 			metric_sub(s->worker->metrics,
-			    METRIC_UPSTREAM_IN_FLIGHT, 0, 0, 1);
+			    METRIC_UPSTREAM_IN_FLIGHT, 0, 0, t->count);
 	drop_connection(s);
 	reply_fini(&s->reply);
 	reply_init(&s->reply);
@@ -73,14 +74,15 @@ fail_sent(struct session *s, const char *reason)
 	struct slot *t, *next;
 	char text[200];
 
+	session_count(s);
 	snprintf(text, sizeof(text), "ERR bloomgate: upstream %s", reason);
 	for (t = TAILQ_FIRST(&s->slots); t != NULL && t != s->cursor;
 	     t = next) {
 		next = TAILQ_NEXT(t, next);
 		if (t->state != SLOT_SENT)
 			continue;
-		metric_sub(
-		    s->worker->metrics, METRIC_UPSTREAM_IN_FLIGHT, 0, 0, 1);
+		metric_sub(s->worker->metrics, METRIC_UPSTREAM_IN_FLIGHT, 0, 0,
+		    t->count);
 		if (t->change != NULL) {
 			if (t->change->effect == EFFECT_SELECT ||
 			    t->change->effect == EFFECT_RESET)
