@@ -200,6 +200,7 @@ on_commands(struct link *link, const struct redisReply *reply, void *arg)
 		add_command(table, link_reply_at(reply, i));
 	command_table_free(w->commands);
 	w->commands = table;
+	w->recent.len = 0;
 	w->commands_known = true;
 	w->commands_refused = false;
 	log_debug(

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/check.h"
 #include "core/mem.h"
@@ -334,6 +335,25 @@ decide_failed_exec(struct session *s, struct slot *t)
 	return is_ready(t);
 }
 
+/* The command, and its index in the metrics. Mostly it is that of the request
+ * before, spelled alike. */
+static const struct command *
+find_command(struct worker *w, struct slice name, size_t *metric)
+{
+	struct recent_command *r = &w->recent;
+
+	if (r->len == 0 || !slice_eq(name, slice_of(r->name, r->len))) {
+		r->command = command_find(w->commands, name);
+		r->metric = metric_command_index(
+		    (const char *)name.data, name.len);
+		r->len = name.len <= sizeof(r->name) ? name.len : 0;
+		if (r->len != 0)
+			memcpy(r->name, name.data, r->len);
+	}
+	*metric = r->metric;
+	return r->command;
+}
+
 bool
 decide(struct session *s, struct slot *t)
 {
@@ -345,9 +365,7 @@ decide(struct session *s, struct slot *t)
 
 	if (s->mode.level == MODE_OPAQUE)
 		return decide_opaque(s, t, argv, argc);
-	c = command_find(w->commands, argv[0]);
-	t->command = metric_command_index(
-	    (const char *)argv[0].data, argv[0].len);
+	c = find_command(w, argv[0], &t->command);
 	if (c->effect == EFFECT_BF && argc > 1 &&
 	    (filter = pattern_filter_named(w->patterns, argv[1])) >= 0)
 		return bf_decide(s, t, (size_t)filter, argv, argc);

@@ -308,7 +308,7 @@ forward_stream_answered(struct session *s)
 		t->replied = true;
 		wait_for_adds(s, t);
 	} else {
-		session_pop(s);
+		session_pop(s, 1);
 	}
 	if (s->stream == STREAM_HELD)
 		stream_done(s);

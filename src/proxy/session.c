@@ -139,14 +139,16 @@ session_put(struct session *s, const void *data, size_t len)
 }
 
 void
-session_pop(struct session *s)
+session_pop(struct session *s, size_t replies)
 {
 	struct slot *t = TAILQ_FIRST(&s->slots);
 
 	check(t != NULL && t != s->cursor && t != s->held);
-	s->slot_count--;
-	t->answered++;
-	if (--t->count != 0)
+	check(replies <= t->count);
+	s->slot_count -= replies;
+	t->answered += (unsigned)replies;
+	t->count -= (unsigned)replies;
+	if (t->count != 0)
 		return;
 	session_count(s);
 	if (t == s->stream_slot)
@@ -188,7 +190,7 @@ session_deliver(struct session *s)
 	    (buf_len(&s->out) < s->worker->output_pause)) {
 		answer_write(s, t);
 		if (!s->closed)
-			session_pop(s);
+			session_pop(s, 1);
 		moved = true;
 	}
 	session_count(s);
@@ -206,8 +208,14 @@ session_request_base(const struct session *s, const struct slot *t)
 static struct slot *
 append_slot(struct session *s, size_t raw_len)
 {
-	struct slot *t = slot_new(s->turn_ns);
+	struct worker *w = s->worker;
+	struct slot *t = w->spare_slot;
 
+	w->spare_slot = NULL;
+	if (t != NULL)
+		slot_reset(t, s->turn_ns);
+	else
+		t = slot_new(s->turn_ns);
 	t->raw_len = raw_len;
 	s->parsed += raw_len;
 	TAILQ_INSERT_TAIL(&s->slots, t, next);
@@ -225,9 +233,12 @@ join_last(struct session *s)
 
 	if (t == s->cursor || (before = TAILQ_PREV(t, slots, next)) == NULL)
 		return;
-	TAILQ_REMOVE(&s->slots, t, next);
 	if (!slot_join(before, t))
-		TAILQ_INSERT_TAIL(&s->slots, t, next);
+		return;
+	/* The next request needs one at once. */
+	TAILQ_REMOVE(&s->slots, t, next);
+	check(s->worker->spare_slot == NULL);
+	s->worker->spare_slot = t;
 }
 
 /* The request at the parse position is not RESP: the same text and end as Redis,

@@ -133,8 +133,8 @@ void session_describe(const struct session *s, struct buf *out);
 void session_put(struct session *s, const void *data, size_t len);
 /* Replies that wait at the head and are complete leave. */
 bool session_deliver(struct session *s); /* true: some did */
-/* A reply of the head slot has left; with its last the slot is freed. */
-void session_pop(struct session *s);
+/* Replies of the head slot have left; with its last the slot is freed. */
+void session_pop(struct session *s, size_t replies);
 /* Brings the metrics up to date with the replies of the head slot that left. */
 void session_count(struct session *s);
 /* The first byte of the request of t, which is not yet forwarded and is the

@@ -14,11 +14,17 @@ slot_new(uint64_t now_ns)
 {
 	struct slot *t = mem_alloc(sizeof(*t));
 
+	slot_reset(t, now_ns);
+	return t;
+}
+
+void
+slot_reset(struct slot *t, uint64_t now_ns)
+{
 	*t = (struct slot){.state = SLOT_HELD,
 	    .count = 1,
 	    .source = SOURCE_UPSTREAM,
 	    .began_ns = now_ns};
-	return t;
 }
 
 void
@@ -39,19 +45,19 @@ only_passes(const struct slot *t)
 {
 	return t->state == SLOT_READY && t->send == SEND_RAW &&
 	    t->shape == SHAPE_RELAY && t->change == NULL && t->keys == NULL &&
-	    t->failure == NULL && !t->blocking && !t->quit &&
-	    !t->protocol_end && !t->streaming && t->pending == 0;
+	    t->values == NULL && t->failure == NULL && !t->blocking &&
+	    !t->quit && !t->protocol_end && !t->streaming && t->pending == 0;
 }
 
 bool
-slot_join(struct slot *run, struct slot *t)
+slot_join(struct slot *run, const struct slot *t)
 {
 	if (run->began_ns != t->began_ns || run->command != t->command ||
-	    !only_passes(run) || !only_passes(t))
+	    !only_passes(t) || (run->count == 1 && !only_passes(run)) ||
+	    run->state != SLOT_READY)
 		return false;
 	run->count += t->count;
 	run->raw_len += t->raw_len;
-	slot_free(t);
 	return true;
 }
 

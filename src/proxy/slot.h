@@ -101,14 +101,16 @@ struct slot {
 TAILQ_HEAD(slots, slot);
 
 struct slot *slot_new(uint64_t now_ns);
+/* Anew what has no change, keys, answer, values or failure. */
+void slot_reset(struct slot *t, uint64_t now_ns);
 /* change must have been given back to the mode before. */
 void slot_free(struct slot *t);
 /*
- * Makes the request t, whose bytes follow those of run, a part of it, and frees t:
- * true. False, and nothing done, where the two are not alike or one does more
- * than pass.
+ * Makes the request t, whose bytes follow those of run, a part of it: true, and t
+ * stands for nothing any more. False, and nothing done, where the two are not
+ * alike or one does more than pass.
  */
-bool slot_join(struct slot *run, struct slot *t);
+bool slot_join(struct slot *run, const struct slot *t);
 /* Makes it ANSWERED with a copy of b's bytes; b is emptied. */
 void slot_answer(struct slot *t, struct buf *b);
 /* The same with an error line ("ERR bloomgate: ..."). */
