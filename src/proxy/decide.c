@@ -157,28 +157,37 @@ start_check(struct session *s, struct slot *t, size_t i, struct slice element)
 	}
 }
 
-/* Whether any key of the request is covered. */
+/* Whether any key of the request is covered; *on: by a filter that is not off. */
 static bool
-any_covered(const struct session *s, const struct slice *keys, size_t count)
+any_covered(
+    const struct session *s, const struct slice *keys, size_t count, bool *on)
 {
+	const struct worker *w = s->worker;
 	struct pattern_match m;
+	bool any = false;
 	size_t i;
 
-	for (i = 0; i < count; i++)
-		if (pattern_match(s->worker->patterns, s->mode.db, keys[i], &m))
-			return true;
-	return false;
+	*on = false;
+	for (i = 0; i < count && !*on; i++) {
+		if (!pattern_match(w->patterns, s->mode.db, keys[i], &m))
+			continue;
+		any = true;
+		*on = atomic_load_explicit(&w->filters[m.filter]->mode,
+			  memory_order_relaxed) != FILTER_OFF;
+	}
+	return any;
 }
 
 static void
-bypass_all(struct session *s, const struct slice *keys, size_t count)
+bypass_all(struct session *s, const struct slice *keys, size_t count,
+    enum metric_bypass reason)
 {
 	struct pattern_match m;
 	size_t i;
 
 	for (i = 0; i < count; i++)
 		if (pattern_match(s->worker->patterns, s->mode.db, keys[i], &m))
-			count_bypass(s, m.filter, BYPASS_STATE);
+			count_bypass(s, m.filter, reason);
 }
 
 /* Begins the checks of a covered read's keys; settled when all are back. */
@@ -217,11 +226,16 @@ decide_read(struct session *s, struct slot *t, const struct covered_read *r,
 	const struct slice *keys = argv + covered_first_key(r);
 	size_t count = covered_key_count(r, argc);
 	enum permission permission;
+	bool on;
 
-	if (!any_covered(s, keys, count))
+	if (!any_covered(s, keys, count, &on))
 		return is_ready(t);
 	if (s->mode.level != MODE_PLAIN || s->mode.outstanding != 0) {
-		bypass_all(s, keys, count);
+		bypass_all(s, keys, count, BYPASS_STATE);
+		return is_ready(t);
+	}
+	if (!on) {
+		bypass_all(s, keys, count, BYPASS_MODE);
 		return is_ready(t);
 	}
 	/* What this session has just added must be seen by its own reads. */
