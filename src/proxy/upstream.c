@@ -52,16 +52,24 @@ drop_connection(struct session *s)
 	s->swallow = false;
 }
 
-void
-upstream_close(struct session *s)
+/* Nothing more will come for what was sent. */
+static void
+count_unanswered(struct session *s)
 {
-	struct slot *t;
+	const struct slot *t;
 
 	session_count(s);
 	TAILQ_FOREACH (t, &s->slots, next)
-		if (t->state == SLOT_SENT && s->upstream != UPSTREAM_NONE)
+		if (t->state == SLOT_SENT)
 			metric_sub(s->worker->metrics,
 			    METRIC_UPSTREAM_IN_FLIGHT, 0, 0, t->count);
+}
+
+void
+upstream_close(struct session *s)
+{
+	if (s->upstream != UPSTREAM_NONE)
+		count_unanswered(s);
 	drop_connection(s);
 	reply_fini(&s->reply);
 	reply_init(&s->reply);
@@ -120,6 +128,7 @@ upstream_lost(struct session *s, const char *reason)
 	/* Half a reply cannot be taken back, and what an opaque session or one
 	 * with a transaction, subscriptions or the like had is gone. */
 	if (partial || s->mode.level == MODE_OPAQUE) {
+		count_unanswered(s);
 		session_end(s);
 		return;
 	}

@@ -160,7 +160,7 @@ START_TEST(test_join_not)
 			odd->send = SEND_DISCARD;
 			break;
 		case 3:
-			odd->shape = SHAPE_NIL;
+			odd->shape = SHAPE_MISSING;
 			break;
 		case 4:
 			odd->change = &change;
