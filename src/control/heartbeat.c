@@ -241,7 +241,7 @@ on_heartbeat(struct link *l, const struct redisReply *reply, void *arg)
 	}
 	metric_observe(t->control->options.metrics, METRIC_SCRIPT_DURATION,
 	    metric_script_index(script_name(SCRIPT_HEARTBEAT)),
-	    clock_boot_ns() - t->sent_ns);
+	    clock_boot_ns() - t->sent_ns, 1);
 	if (!heartbeat_valid(reply)) {
 		log_refused(t, reply);
 		tracked_refused(t);

@@ -223,8 +223,8 @@ metric_get(const struct metrics *m, enum metric_id id, size_t a, size_t b)
 }
 
 void
-metric_observe(
-    struct metrics *m, enum metric_id id, size_t a, uint64_t duration_ns)
+metric_observe(struct metrics *m, enum metric_id id, size_t a,
+    uint64_t duration_ns, uint64_t count)
 {
 	_Atomic uint64_t *c = cell(m, id, a, 0);
 	size_t i = 0;
@@ -234,9 +234,9 @@ metric_observe(
 		return;
 	while (i < BOUNDS && duration_ns > bounds_ns[i])
 		i++;
-	atomic_fetch_add_explicit(c + i, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(c + i, count, memory_order_relaxed);
 	atomic_fetch_add_explicit(
-	    c + BOUNDS + 1, duration_ns, memory_order_relaxed);
+	    c + BOUNDS + 1, duration_ns * count, memory_order_relaxed);
 }
 
 /* One request in the hot path is one look-up: names hash by length and by their

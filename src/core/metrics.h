@@ -203,9 +203,9 @@ void metric_set(struct metrics *m, enum metric_id id, size_t a, size_t b,
     double value); /* gauges */
 double metric_get(
     const struct metrics *m, enum metric_id id, size_t a, size_t b);
-/* One observation of a histogram. */
-void metric_observe(
-    struct metrics *m, enum metric_id id, size_t a, uint64_t duration_ns);
+/* count observations of a histogram, alike. */
+void metric_observe(struct metrics *m, enum metric_id id, size_t a,
+    uint64_t duration_ns, uint64_t count);
 /* Index of a command's name for DIM_COMMAND, any case; "other" if unlisted. */
 size_t metric_command_index(const char *name, size_t len);
 /* Index of a script's stem for DIM_SCRIPT. */

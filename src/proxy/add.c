@@ -293,7 +293,7 @@ on_added(struct link *link, const struct redisReply *reply, void *arg)
 
 	a->batches--;
 	metric_observe(a->worker->metrics, METRIC_SCRIPT_DURATION,
-	    metric_script_index("add"), clock_boot_ns() - b->sent_ns);
+	    metric_script_index("add"), clock_boot_ns() - b->sent_ns, 1);
 	if (reply == NULL || is_passing(reply)) {
 		requeue(b);
 		at_once = false;

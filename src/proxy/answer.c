@@ -104,6 +104,14 @@ count_false_positive(struct session *s, const struct slot *t)
 	buf_fini(&b);
 }
 
+/* response-timeout counts anew for the next reply. */
+static void
+count_anew(struct session *s)
+{
+	if (s->worker->settings->response_timeout_ms != 0)
+		evtimer_del(&s->up_timer);
+}
+
 /* The framed reply is complete; t is the slot at the head. */
 static void
 complete(struct session *s, struct slot *t)
@@ -133,16 +141,13 @@ complete(struct session *s, struct slot *t)
 	s->relayed = false;
 	s->stash_len = 0;
 	s->swallow = false;
-	/* response-timeout counts anew for the next. */
-	if (s->worker->settings->response_timeout_ms != 0)
-		evtimer_del(&s->up_timer);
+	count_anew(s);
 	if (!last || s->closed)
 		return;
-	metric_sub(s->worker->metrics, METRIC_UPSTREAM_IN_FLIGHT, 0, 0, 1);
 	if (early)
 		forward_stream_answered(s);
 	else
-		session_pop(s);
+		session_pop(s, 1);
 }
 
 static void
@@ -173,6 +178,25 @@ feed_relay(struct session *s, struct slot *t, const uint8_t *data, size_t len)
 			complete(s, t);
 		}
 	}
+	return used;
+}
+
+/* The plain replies of a run that are here leave together, unframed. */
+static size_t
+feed_run(struct session *s, struct slot *t, const uint8_t *data, size_t len)
+{
+	size_t count, used;
+
+	if (t == NULL || t->count == 1 || s->reply.size != 0)
+		return 0;
+	used = reply_skip_plain(data, len, t->count, &count);
+	if (used == 0)
+		return 0;
+	session_put(s, data, used);
+	if (s->closed)
+		return used;
+	count_anew(s);
+	session_pop(s, count);
 	return used;
 }
 
@@ -463,7 +487,7 @@ next_slot(struct session *s, struct slot **t)
 		answer_write(s, *t);
 		if (s->closed)
 			return false;
-		session_pop(s);
+		session_pop(s, 1);
 	}
 	return false;
 }
@@ -480,9 +504,12 @@ is_push(const struct session *s, const uint8_t *data)
 static size_t
 feed(struct session *s, struct slot *t, const uint8_t *data, size_t len)
 {
+	size_t used;
+
 	switch (t != NULL && !is_push(s, data) ? t->shape : SHAPE_RELAY) {
 	case SHAPE_RELAY:
-		return feed_relay(s, t, data, len);
+		used = feed_run(s, t, data, len);
+		return used != 0 ? used : feed_relay(s, t, data, len);
 	case SHAPE_ELEMENTS:
 		return feed_elements(s, t, data, len);
 	case SHAPE_MISSING:
@@ -508,7 +535,7 @@ answer_feed(struct session *s, const uint8_t *data, size_t len)
 		if (s->close_after_flush && s->mode.level != MODE_OPAQUE)
 			return len; /* after QUIT and the like nothing is due */
 		if (!next_slot(s, &t))
-			return used;
+			break;
 		/* Of an opaque session only the replay's replies are known. */
 		if (s->mode.level == MODE_OPAQUE &&
 		    (t == NULL || t->shape != SHAPE_SWALLOW)) {
@@ -517,5 +544,6 @@ answer_feed(struct session *s, const uint8_t *data, size_t len)
 		}
 		used += feed(s, t, data + used, len - used);
 	}
+	session_count(s);
 	return used;
 }

@@ -232,6 +232,7 @@ take_infos(
 	}
 	command_table_free(w->commands);
 	w->commands = table;
+	w->recent.len = 0;
 	w->commands_known = true;
 	w->commands_refused = false;
 	log_debug(

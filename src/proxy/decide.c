@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/check.h"
 #include "core/mem.h"
@@ -156,28 +157,37 @@ start_check(struct session *s, struct slot *t, size_t i, struct slice element)
 	}
 }
 
-/* Whether any key of the request is covered. */
+/* Whether any key of the request is covered; *on: by a filter that is not off. */
 static bool
-any_covered(const struct session *s, const struct slice *keys, size_t count)
+any_covered(
+    const struct session *s, const struct slice *keys, size_t count, bool *on)
 {
+	const struct worker *w = s->worker;
 	struct pattern_match m;
+	bool any = false;
 	size_t i;
 
-	for (i = 0; i < count; i++)
-		if (pattern_match(s->worker->patterns, s->mode.db, keys[i], &m))
-			return true;
-	return false;
+	*on = false;
+	for (i = 0; i < count && !*on; i++) {
+		if (!pattern_match(w->patterns, s->mode.db, keys[i], &m))
+			continue;
+		any = true;
+		*on = atomic_load_explicit(&w->filters[m.filter]->mode,
+			  memory_order_relaxed) != FILTER_OFF;
+	}
+	return any;
 }
 
 static void
-bypass_all(struct session *s, const struct slice *keys, size_t count)
+bypass_all(struct session *s, const struct slice *keys, size_t count,
+    enum metric_bypass reason)
 {
 	struct pattern_match m;
 	size_t i;
 
 	for (i = 0; i < count; i++)
 		if (pattern_match(s->worker->patterns, s->mode.db, keys[i], &m))
-			count_bypass(s, m.filter, BYPASS_STATE);
+			count_bypass(s, m.filter, reason);
 }
 
 /* Begins the checks of a covered read's keys; settled when all are back. */
@@ -216,11 +226,16 @@ decide_read(struct session *s, struct slot *t, const struct covered_read *r,
 	const struct slice *keys = argv + covered_first_key(r);
 	size_t count = covered_key_count(r, argc);
 	enum permission permission;
+	bool on;
 
-	if (!any_covered(s, keys, count))
+	if (!any_covered(s, keys, count, &on))
 		return is_ready(t);
 	if (s->mode.level != MODE_PLAIN || s->mode.outstanding != 0) {
-		bypass_all(s, keys, count);
+		bypass_all(s, keys, count, BYPASS_STATE);
+		return is_ready(t);
+	}
+	if (!on) {
+		bypass_all(s, keys, count, BYPASS_MODE);
 		return is_ready(t);
 	}
 	/* What this session has just added must be seen by its own reads. */
@@ -325,6 +340,25 @@ decide_failed_exec(struct session *s, struct slot *t)
 	return is_ready(t);
 }
 
+/* The command, and its index in the metrics. Mostly it is that of the request
+ * before, spelled alike. */
+static const struct command *
+find_command(struct worker *w, struct slice name, size_t *metric)
+{
+	struct recent_command *r = &w->recent;
+
+	if (r->len == 0 || !slice_eq(name, slice_of(r->name, r->len))) {
+		r->command = command_find(w->commands, name);
+		r->metric = metric_command_index(
+		    (const char *)name.data, name.len);
+		r->len = name.len <= sizeof(r->name) ? name.len : 0;
+		if (r->len != 0)
+			memcpy(r->name, name.data, r->len);
+	}
+	*metric = r->metric;
+	return r->command;
+}
+
 bool
 decide(struct session *s, struct slot *t)
 {
@@ -336,9 +370,7 @@ decide(struct session *s, struct slot *t)
 
 	if (s->mode.level == MODE_OPAQUE)
 		return decide_opaque(s, t, argv, argc);
-	c = command_find(w->commands, argv[0]);
-	t->command = metric_command_index(
-	    (const char *)argv[0].data, argv[0].len);
+	c = find_command(w, argv[0], &t->command);
 	if (c->effect == EFFECT_BF && argc > 1 &&
 	    (filter = pattern_filter_named(w->patterns, argv[1])) >= 0)
 		return bf_decide(s, t, (size_t)filter, argv, argc);

@@ -65,15 +65,15 @@ forward_slot(struct session *s, struct slot *t)
 	buf_consume(&s->in, t->raw_len);
 	s->parsed -= t->raw_len;
 	t->state = SLOT_SENT;
-	metric_add(s->worker->metrics, METRIC_UPSTREAM_IN_FLIGHT, 0, 0, 1);
 	if (s->mode.level == MODE_OPAQUE) {
 		/* Nobody counts its replies. */
-		metric_sub(
-		    s->worker->metrics, METRIC_UPSTREAM_IN_FLIGHT, 0, 0, 1);
 		s->cursor = TAILQ_NEXT(t, next);
 		TAILQ_REMOVE(&s->slots, t, next);
-		s->slot_count--;
+		s->slot_count -= t->count;
 		slot_free(t);
+	} else {
+		metric_add(s->worker->metrics, METRIC_UPSTREAM_IN_FLIGHT, 0, 0,
+		    t->count);
 	}
 	return true;
 }
@@ -299,10 +299,12 @@ forward_stream_answered(struct session *s)
 	s->stream_slot = NULL;
 	if (t->pending != 0) {
 		/* The adds still point to it. */
+		metric_sub(
+		    s->worker->metrics, METRIC_UPSTREAM_IN_FLIGHT, 0, 0, 1);
 		t->replied = true;
 		wait_for_adds(s, t);
 	} else {
-		session_pop(s);
+		session_pop(s, 1);
 	}
 	if (s->stream == STREAM_HELD)
 		stream_done(s);

@@ -76,7 +76,8 @@ void
 session_enter(struct session *s)
 {
 	check(s->magic == SESSION_MAGIC);
-	s->busy++;
+	if (s->busy++ == 0)
+		s->now_ns = 0;
 }
 
 void
@@ -156,22 +157,44 @@ session_put(struct session *s, const void *data, size_t len)
 }
 
 void
-session_pop(struct session *s)
+session_pop(struct session *s, size_t replies)
+{
+	struct slot *t = TAILQ_FIRST(&s->slots);
+
+	check(t != NULL && t != s->cursor && t != s->held);
+	check(replies <= t->count);
+	s->slot_count -= replies;
+	t->answered += (unsigned)replies;
+	t->count -= (unsigned)replies;
+	if (t->count != 0)
+		return;
+	session_count(s);
+	if (t == s->stream_slot)
+		s->stream_slot = NULL;
+	if (t->protocol_end || t->quit)
+		session_end(s);
+	TAILQ_REMOVE(&s->slots, t, next);
+	slot_free(t);
+}
+
+void
+session_count(struct session *s)
 {
 	struct slot *t = TAILQ_FIRST(&s->slots);
 	struct metrics *m = s->worker->metrics;
 
-	check(t != NULL && t != s->cursor && t != s->held);
-	if (t == s->stream_slot)
-		s->stream_slot = NULL;
-	metric_add(m, METRIC_COMMANDS_TOTAL, t->command, t->source, 1);
+	if (t == NULL || t->answered == 0)
+		return;
+	/* One look at the clock a callback is near enough. */
+	if (s->now_ns == 0)
+		s->now_ns = clock_boot_ns();
+	if (t->state == SLOT_SENT)
+		metric_sub(m, METRIC_UPSTREAM_IN_FLIGHT, 0, 0, t->answered);
+	metric_add(
+	    m, METRIC_COMMANDS_TOTAL, t->command, t->source, t->answered);
 	metric_observe(m, METRIC_COMMAND_DURATION, t->source,
-	    clock_boot_ns() - t->began_ns);
-	if (t->protocol_end || t->quit)
-		session_end(s);
-	TAILQ_REMOVE(&s->slots, t, next);
-	s->slot_count--;
-	slot_free(t);
+	    s->now_ns - t->began_ns, t->answered);
+	t->answered = 0;
 }
 
 bool
@@ -185,9 +208,10 @@ session_deliver(struct session *s)
 	    (buf_len(&s->out) < s->worker->output_pause)) {
 		answer_write(s, t);
 		if (!s->closed)
-			session_pop(s);
+			session_pop(s, 1);
 		moved = true;
 	}
+	session_count(s);
 	return moved;
 }
 
@@ -202,8 +226,14 @@ session_request_base(const struct session *s, const struct slot *t)
 static struct slot *
 append_slot(struct session *s, size_t raw_len)
 {
-	struct slot *t = slot_new(s->turn_ns);
+	struct worker *w = s->worker;
+	struct slot *t = w->spare_slot;
 
+	w->spare_slot = NULL;
+	if (t != NULL)
+		slot_reset(t, s->turn_ns);
+	else
+		t = slot_new(s->turn_ns);
 	t->raw_len = raw_len;
 	s->parsed += raw_len;
 	TAILQ_INSERT_TAIL(&s->slots, t, next);
@@ -211,6 +241,22 @@ append_slot(struct session *s, size_t raw_len)
 	if (s->cursor == NULL)
 		s->cursor = t;
 	return t;
+}
+
+/* The last request is decided: it may be one more of those before it. */
+static void
+join_last(struct session *s)
+{
+	struct slot *t = TAILQ_LAST(&s->slots, slots), *before;
+
+	if (t == s->cursor || (before = TAILQ_PREV(t, slots, next)) == NULL)
+		return;
+	if (!slot_join(before, t))
+		return;
+	/* The next request needs one at once. */
+	TAILQ_REMOVE(&s->slots, t, next);
+	check(s->worker->spare_slot == NULL);
+	s->worker->spare_slot = t;
 }
 
 /* The request at the parse position is not RESP: the same text and end as Redis,
@@ -308,10 +354,12 @@ parse_one(struct session *s)
 		return true;
 	}
 	t = append_slot(s, s->request.size);
-	if (decide(s, t))
-		request_reset(&s->request);
-	else
+	if (!decide(s, t)) {
 		s->held = t;
+		return true;
+	}
+	request_reset(&s->request);
+	join_last(s);
 	return true;
 }
 
@@ -357,8 +405,8 @@ step(struct session *s)
 	}
 	moved |= advance(s);
 	moved |= session_deliver(s);
-	if (can_parse(s))
-		moved |= parse_one(s);
+	while (can_parse(s) && parse_one(s))
+		moved = true;
 	return moved && !s->closed;
 }
 

@@ -88,7 +88,7 @@ struct session {
 	size_t
 	    parsed; /* bytes of `in` that belong to slots not yet forwarded */
 	struct slots slots;
-	size_t slot_count;
+	size_t slot_count;   /* requests that they stand for */
 	struct slot *cursor; /* first slot not yet forwarded; NULL: none */
 	struct slot *held;   /* the HELD one (always the last) */
 	unsigned adds;       /* adds of this session not yet acknowledged */
@@ -99,6 +99,8 @@ struct session {
 	uint8_t stream_last;      /* the byte held back */
 	bool stream_has_last;
 	uint64_t turn_ns; /* clock at the last read from the client */
+	uint64_t
+	    now_ns; /* clock in this callback, once it was asked for; or 0 */
 
 	/* upstream side */
 	enum upstream_state upstream;
@@ -141,8 +143,10 @@ void session_abandon_change(struct session *s, struct slot *t);
 void session_put(struct session *s, const void *data, size_t len);
 /* Replies that wait at the head and are complete leave. */
 bool session_deliver(struct session *s); /* true: some did */
-/* Removes and frees the head slot after its reply has left. */
-void session_pop(struct session *s);
+/* Replies of the head slot have left; with its last the slot is freed. */
+void session_pop(struct session *s, size_t replies);
+/* Brings the metrics up to date with the replies of the head slot that left. */
+void session_count(struct session *s);
 /* The first byte of the request of t, which is not yet forwarded and is the
  * cursor or the last one parsed. */
 const uint8_t *session_request_base(

@@ -12,12 +12,19 @@
 struct slot *
 slot_new(uint64_t now_ns)
 {
-	struct slot *t = mem_zalloc(1, sizeof(*t));
+	struct slot *t = mem_alloc(sizeof(*t));
 
-	t->state = SLOT_HELD;
-	t->source = SOURCE_UPSTREAM;
-	t->began_ns = now_ns;
+	slot_reset(t, now_ns);
 	return t;
+}
+
+void
+slot_reset(struct slot *t, uint64_t now_ns)
+{
+	*t = (struct slot){.state = SLOT_HELD,
+	    .count = 1,
+	    .source = SOURCE_UPSTREAM,
+	    .began_ns = now_ns};
 }
 
 void
@@ -30,6 +37,28 @@ slot_free(struct slot *t)
 	free(t->values);
 	free(t->failure);
 	free(t);
+}
+
+/* Forwarded as it is when its turn comes, and its reply likewise; nothing else. */
+static bool
+only_passes(const struct slot *t)
+{
+	return t->state == SLOT_READY && t->send == SEND_RAW &&
+	    t->shape == SHAPE_RELAY && t->change == NULL && t->keys == NULL &&
+	    t->values == NULL && t->failure == NULL && !t->blocking &&
+	    !t->quit && !t->protocol_end && !t->streaming && t->pending == 0;
+}
+
+bool
+slot_join(struct slot *run, const struct slot *t)
+{
+	if (run->began_ns != t->began_ns || run->command != t->command ||
+	    !only_passes(t) || (run->count == 1 && !only_passes(run)) ||
+	    run->state != SLOT_READY)
+		return false;
+	run->count += t->count;
+	run->raw_len += t->raw_len;
+	return true;
 }
 
 void

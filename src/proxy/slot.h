@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Reply slots: one per request of a session, in request order. What is due at
- * the head leaves first; what is not yet forwarded lies behind what is. No I/O
+ * the head leaves first; what is not yet forwarded lies behind what is. Requests
+ * that came together, lie side by side and only pass share one: a run. No I/O
  * here. Owner: the session; its worker's thread.
  *
  *   HELD      not decided: something must be known first (at most one, the last)
@@ -74,6 +75,8 @@ struct slot {
 	bool streaming;    /* its last bytes are not forwarded yet */
 	bool replied;      /* its reply has left while its adds were out */
 	unsigned pending;  /* checks or adds out */
+	unsigned count;    /* replies due; above 1 for a run */
+	unsigned answered; /* replies that have left and are in no metric yet */
 	size_t raw_len;    /* bytes in the input buffer, until forwarded */
 	size_t command;    /* metric_command_index */
 	enum metric_source source;
@@ -98,8 +101,16 @@ struct slot {
 TAILQ_HEAD(slots, slot);
 
 struct slot *slot_new(uint64_t now_ns);
+/* Anew what has no change, keys, answer, values or failure. */
+void slot_reset(struct slot *t, uint64_t now_ns);
 /* change must have been given back to the mode before. */
 void slot_free(struct slot *t);
+/*
+ * Makes the request t, whose bytes follow those of run, a part of it: true, and t
+ * stands for nothing any more. False, and nothing done, where the two are not
+ * alike or one does more than pass.
+ */
+bool slot_join(struct slot *run, const struct slot *t);
 /* Makes it ANSWERED with a copy of b's bytes; b is emptied. */
 void slot_answer(struct slot *t, struct buf *b);
 /* The same with an error line ("ERR bloomgate: ..."). */

@@ -52,15 +52,24 @@ drop_connection(struct session *s)
 	s->swallow = false;
 }
 
+/* Nothing more will come for what was sent. */
+static void
+count_unanswered(struct session *s)
+{
+	const struct slot *t;
+
+	session_count(s);
+	TAILQ_FOREACH (t, &s->slots, next)
+		if (t->state == SLOT_SENT)
+			metric_sub(s->worker->metrics,
+			    METRIC_UPSTREAM_IN_FLIGHT, 0, 0, t->count);
+}
+
 void
 upstream_close(struct session *s)
 {
-	struct slot *t;
-
-	TAILQ_FOREACH (t, &s->slots, next)
-		if (t->state == SLOT_SENT && s->upstream != UPSTREAM_NONE)
-			metric_sub(s->worker->metrics,
-			    METRIC_UPSTREAM_IN_FLIGHT, 0, 0, 1);
+	if (s->upstream != UPSTREAM_NONE)
+		count_unanswered(s);
 	drop_connection(s);
 	reply_fini(&s->reply);
 	reply_init(&s->reply);
@@ -75,14 +84,15 @@ fail_sent(struct session *s, const char *reason)
 	bool changed = false;
 	char text[200];
 
+	session_count(s);
 	snprintf(text, sizeof(text), "ERR bloomgate: upstream %s", reason);
 	for (t = TAILQ_FIRST(&s->slots); t != NULL && t != s->cursor;
 	     t = next) {
 		next = TAILQ_NEXT(t, next);
 		if (t->state != SLOT_SENT)
 			continue;
-		metric_sub(
-		    s->worker->metrics, METRIC_UPSTREAM_IN_FLIGHT, 0, 0, 1);
+		metric_sub(s->worker->metrics, METRIC_UPSTREAM_IN_FLIGHT, 0, 0,
+		    t->count);
 		if (t->change != NULL && !t->change->harmless)
 			changed = true;
 		session_abandon_change(s, t);
@@ -117,6 +127,7 @@ upstream_lost(struct session *s, const char *reason)
 	/* Half a reply cannot be taken back, what an opaque session had is gone,
 	 * and after a protocol error Redis would have closed it. */
 	if (partial || s->refused || s->mode.level == MODE_OPAQUE) {
+		count_unanswered(s);
 		session_end(s);
 		return;
 	}

@@ -280,6 +280,7 @@ worker_free(struct worker *w)
 	free(w->adders);
 	free(w->listeners);
 	free(w->scratch);
+	free(w->spare_slot);
 	free(w->argv);
 	free(w);
 }

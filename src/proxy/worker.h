@@ -25,6 +25,7 @@
 #define SCRATCH_BYTES 65536
 
 struct session;
+struct slot;
 struct adder;
 struct permissions;
 struct sweep;
@@ -36,6 +37,14 @@ struct store {
 	uint64_t dropped_ms; /* clock_boot_ms of worker_store_doubt's last */
 	struct link *link;
 	struct worker *worker;
+};
+
+/* The command that was looked up last. */
+struct recent_command {
+	uint8_t name[16];              /* as it was sent */
+	size_t len;                    /* 0: none */
+	const struct command *command; /* of the worker's table */
+	size_t metric;                 /* metric_command_index */
 };
 
 struct worker {
@@ -50,8 +59,9 @@ struct worker {
 	struct pattern_set *patterns;
 	struct link *upstream; /* COMMAND and ACL */
 	struct command_table *commands;
-	bool commands_known;    /* the table is the upstream's */
-	bool commands_refused;  /* the upstream would not tell */
+	struct recent_command recent; /* forgotten with the table */
+	bool commands_known;          /* the table is the upstream's */
+	bool commands_refused;        /* the upstream would not tell */
 	struct event *patience; /* the end of waiting for the command table */
 	bool default_closed;  /* sessions must authenticate; as far as known */
 	bool upstream_failed; /* patience is over and the table not known */
@@ -66,9 +76,10 @@ struct worker {
 	struct listener **listeners;
 	size_t listener_count;
 	bool draining;
-	size_t output_pause; /* unsent replies above which reading pauses */
-	uint8_t *scratch;    /* SCRATCH_BYTES, for one read at a time */
-	struct slice *argv;  /* of the request being decided */
+	size_t output_pause;     /* unsent replies above which reading pauses */
+	uint8_t *scratch;        /* SCRATCH_BYTES, for one read at a time */
+	struct slot *spare_slot; /* of the last request that joined a run */
+	struct slice *argv;      /* of the request being decided */
 	size_t argv_cap;
 };
 

@@ -205,7 +205,7 @@ run(struct build *b, enum script s, size_t nkeys, struct args *a, bool strict,
 	if (r == NULL)
 		return NULL;
 	metric_observe(b->options->metrics, METRIC_SCRIPT_DURATION,
-	    metric_script_index(script_name(s)), *round_trip_ns);
+	    metric_script_index(script_name(s)), *round_trip_ns, 1);
 	if (is_done(r) || (!strict && link_reply_type(r) == LINK_ARRAY))
 		return r;
 	why = word_of(r);

@@ -71,6 +71,14 @@ enum parse_status reply_feed(
 enum parse_status reply_feed_element(struct reply *r, const uint8_t *data,
     size_t len, size_t *used, bool *element);
 
+/*
+ * Bytes of the whole plain replies that data begins with, at most max of them;
+ * *count: how many. Plain are those from which nobody learns anything: bulk
+ * strings, nil among them, counts and +OK. data begins where a reply does.
+ */
+size_t reply_skip_plain(
+    const uint8_t *data, size_t len, size_t max, size_t *count);
+
 /* Heap bytes that r holds. */
 size_t reply_memory(const struct reply *r);
 

@@ -24,6 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/check.h"
 #include "core/slice.h"
 
 /* Of a detached request this much of each argument is kept: an element is at
@@ -124,8 +125,17 @@ enum parse_status request_feed(
  * until base moves, r is fed or r is reset. Where the argument was cut, the
  * slice is only its first bytes and request_arg_whole is false.
  */
-struct slice request_arg(
-    const struct request *r, const uint8_t *base, size_t i);
+static inline struct slice
+request_arg(const struct request *r, const uint8_t *base, size_t i)
+{
+	const struct request_arg *arg;
+
+	check(i < r->argc);
+	arg = &r->args[i];
+	if (r->is_inline || r->detached)
+		base = r->kept;
+	return slice_of(base == NULL ? NULL : base + arg->offset, arg->kept);
+}
 static inline bool
 request_arg_whole(const struct request *r, size_t i)
 {

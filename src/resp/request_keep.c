@@ -85,15 +85,3 @@ request_detach(struct request *r, const uint8_t *data)
 		arg->kept = here;
 	}
 }
-
-struct slice
-request_arg(const struct request *r, const uint8_t *base, size_t i)
-{
-	const struct request_arg *arg;
-
-	check(i < r->argc);
-	arg = &r->args[i];
-	if (r->is_inline || r->detached)
-		base = r->kept;
-	return slice_of(base == NULL ? NULL : base + arg->offset, arg->kept);
-}

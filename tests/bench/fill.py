@@ -38,15 +38,6 @@ BATCH = 5000
 BITS, HASHES = 9585058, 7
 
 
-def cpu_seconds(pid):
-    """Time on a CPU of all threads, to the nanosecond."""
-    total = 0
-    for task in os.listdir("/proc/%d/task" % pid):
-        with open("/proc/%d/task/%s/schedstat" % (pid, task)) as stat:
-            total += int(stat.read().split()[0])
-    return total / 1e9
-
-
 def slow_times(server):
     """Milliseconds of each command since the last reset."""
     entries = server.value("SLOWLOG", "GET", "-1")
@@ -87,22 +78,22 @@ def fill_by_bloomgate(folder, server, path, total):
         }]},
     )
     server.value("SLOWLOG", "RESET")
-    before, began = cpu_seconds(server.pid), time.monotonic()
+    before, began = server.child.cpu_seconds(), time.monotonic()
     gate.start()
     try:
         gate.wait_state("serving", seconds=120)
-        first = time.monotonic() - began, cpu_seconds(server.pid) - before
+        first = time.monotonic() - began, server.child.cpu_seconds() - before
         times = slow_times(server)
         first = report({"way": "bloomgate, from its start"}, *first, times)
         # Once more on the running one: a rebuild as the schedule does it.
-        before, began = cpu_seconds(server.pid), time.monotonic()
+        before, began = server.child.cpu_seconds(), time.monotonic()
         assert gate.admin("REBUILD", "user") == "OK"
         # By its log: asking Redis would be work for Redis.
         wait.until(
             lambda: len(gate.events("rebuild_done")) == 2, 120, "the swap"
         )
         wall = time.monotonic() - began
-        cpu = cpu_seconds(server.pid) - before
+        cpu = server.child.cpu_seconds() - before
         again = report({"way": "bloomgate, REBUILD to swap"}, wall, cpu,
                        slow_times(server))
     finally:
@@ -120,10 +111,10 @@ def fill_by_setbit(server, total, rng):
         ids = min(BATCH, total - at)
         offsets = [b"%d" % rng.randrange(bits) for _ in range(ids * HASHES)]
         request = resp.encode("EVAL", SETBITS, 1, "by-hand", *offsets)
-        before, began = cpu_seconds(server.pid), time.monotonic()
+        before, began = server.child.cpu_seconds(), time.monotonic()
         assert server_send(server, request) == len(offsets)
         wall += time.monotonic() - began
-        cpu += cpu_seconds(server.pid) - before
+        cpu += server.child.cpu_seconds() - before
     return report({"way": "SETBIT in Lua, 5000 ids a batch"}, wall, cpu,
                   slow_times(server))
 

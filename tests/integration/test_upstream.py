@@ -178,15 +178,15 @@ def cut_gate(redis, bloomgate, make_filter, ids_file, folder):
     relay.stop()
 
 
-def run_cut(gate, marker):
+def run_cut(gate, marker, pipeline=PIPELINE):
     """Sends the pipeline behind a marker; checks what comes back. Returns
-    whether the session was closed."""
+    whether any reply was lost, and whether the session was closed."""
     with gate.client() as client:
         first = resp.encode("ECHO", marker)
-        client.send(first + b"".join(resp.encode(*w) for w, _ in PIPELINE))
+        client.send(first + b"".join(resp.encode(*w) for w, _ in pipeline))
         client.half_close()
         replies, rest = client.read_all()
-    wanted = [resp.bulk(marker)] + [want for _, want in PIPELINE]
+    wanted = [resp.bulk(marker)] + [want for _, want in pipeline]
     lost = False
     for index, reply in enumerate(replies):
         want = wanted[index]
@@ -214,6 +214,36 @@ def test_replies_cut_at_every_byte(cut_gate, counts):
     assert any(lost for lost, _ in results)
     assert gate.call("PING") == resp.PONG
     assert gate.call("GET", "user:none") == resp.bulk("__NULL__")
+
+
+def test_a_run_of_requests_alike(cut_gate, redis, counts):
+    """They share one slot; each still gets its one answer and is counted."""
+    gate, relay = cut_gate
+    redis.value("SET", "k", "v" * 30)
+    redis.value("RPUSH", "list", "1")
+    wrong = redis.call("GET", "list")
+    assert wrong.startswith(b"-WRONGTYPE")
+    replies = {"k": resp.bulk("v" * 30), "none": resp.NIL2, "list": wrong}
+    keys = ["k", "none", "k", "list", "none", "k", "list", "list", "k", "none"]
+    run = [(["GET", key], replies[key]) for key in keys]
+    total = 30 + sum(len(want) for _, want in run)
+    for n in range(0, total, counts(1, small=7)):
+        run_cut(gate, "cut-replies:%d:" % n, run)
+    assert relay.cut > 0
+    wait.until(lambda: gate.metric("upstream_requests_in_flight") == 0, 5, "none due")
+
+    def counted():
+        return [
+            gate.metric("commands_total", command="get", source="upstream"),
+            gate.metric("command_duration_seconds_count", source="upstream"),
+        ]
+
+    before = counted()
+    with gate.client() as client:
+        client.send(b"".join(resp.encode("GET", key) for key in keys * 100))
+        assert client.read_n(1000) == [replies[key] for key in keys] * 100
+    assert counted() == [value + 1000 for value in before]
+    assert gate.metric("upstream_requests_in_flight") == 0
 
 
 def test_requests_cut_at_every_byte(cut_gate, counts):

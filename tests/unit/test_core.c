@@ -272,7 +272,8 @@ START_TEST(metrics_text_is_exposition)
 	metric_set(m, METRIC_FILTER_FILL_RATIO, 0, 0, 0.25);
 	metric_add(m, METRIC_UPSTREAM_IN_FLIGHT, 0, 0, 5);
 	metric_sub(m, METRIC_UPSTREAM_IN_FLIGHT, 0, 0, 6);
-	metric_observe(m, METRIC_COMMAND_DURATION, SOURCE_LOCAL, 60000);
+	metric_observe(m, METRIC_COMMAND_DURATION, SOURCE_LOCAL, 60000, 1);
+	metric_observe(m, METRIC_COMMAND_DURATION, SOURCE_UPSTREAM, 2000000, 3);
 	ck_assert_double_eq(
 	    metric_get(m, METRIC_FILTER_FILL_RATIO, 0, 0), 0.25);
 	text = metrics_text(m, &len);
@@ -291,6 +292,15 @@ START_TEST(metrics_text_is_exposition)
 	    "le=\"0.0001\"} 1\n"));
 	ck_assert_ptr_nonnull(strstr(text,
 	    "bloomgate_command_duration_seconds_count{source=\"local\"} 1\n"));
+	ck_assert_ptr_nonnull(strstr(text,
+	    "bloomgate_command_duration_seconds_bucket{source=\"upstream\","
+	    "le=\"0.001\"} 0\n"));
+	ck_assert_ptr_nonnull(strstr(text,
+	    "bloomgate_command_duration_seconds_bucket{source=\"upstream\","
+	    "le=\"0.0025\"} 3\n"));
+	ck_assert_ptr_nonnull(strstr(text,
+	    "bloomgate_command_duration_seconds_sum{source=\"upstream\"} "
+	    "0.006"));
 	ck_assert_ptr_nonnull(
 	    strstr(text, "bloomgate_build_info{version=\"1.2\"} 1\n"));
 	ck_assert_int_eq(text[len - 1], '\n');

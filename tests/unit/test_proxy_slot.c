@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Unit tests of the reply slots: what a new one is, answers, and the counts of
- * absent keys.
+ * Unit tests of the reply slots: what a new one is, answers, the counts of absent
+ * keys, and runs.
  */
 #include "config.h"
 
@@ -108,6 +108,98 @@ START_TEST(test_absent)
 END_TEST
 
 /* Everything that a slot owns goes with it (a sanitizer sees to it). */
+static struct slot *
+ready_slot(size_t raw_len)
+{
+	struct slot *t = slot_new(7);
+
+	t->state = SLOT_READY;
+	t->command = 3;
+	t->raw_len = raw_len;
+	return t;
+}
+
+START_TEST(test_join)
+{
+	struct slot *run = ready_slot(10), *t = ready_slot(5);
+
+	ck_assert(slot_join(run, t));
+	ck_assert(slot_join(run, t));
+	ck_assert_uint_eq(run->count, 3);
+	ck_assert_uint_eq(run->raw_len, 20);
+	slot_reset(t, 9);
+	ck_assert_uint_eq(t->count, 1);
+	ck_assert_uint_eq(t->raw_len, 0);
+	ck_assert_uint_eq(t->began_ns, 9);
+	ck_assert_int_eq(t->state, SLOT_HELD);
+	slot_free(t);
+	slot_free(run);
+}
+END_TEST
+
+/* Whatever makes a request more than one that passes keeps it alone, be it the
+ * later or the earlier one. */
+START_TEST(test_join_not)
+{
+	struct change change = {0};
+	struct slot *run, *t, *odd;
+	int which;
+
+	for (which = 0; which < 26; which++) {
+		run = ready_slot(10);
+		t = ready_slot(5);
+		odd = which % 2 == 0 ? t : run;
+		switch (which / 2) {
+		case 0:
+			odd->state = SLOT_SENT;
+			break;
+		case 1:
+			odd->state = SLOT_PENDING;
+			break;
+		case 2:
+			odd->send = SEND_DISCARD;
+			break;
+		case 3:
+			odd->shape = SHAPE_MISSING;
+			break;
+		case 4:
+			odd->change = &change;
+			break;
+		case 5:
+			odd->keys = mem_zalloc(1, sizeof(*odd->keys));
+			break;
+		case 6:
+			odd->failure = mem_strdup("no");
+			break;
+		case 7:
+			odd->blocking = true;
+			break;
+		case 8:
+			odd->quit = true;
+			break;
+		case 9:
+			odd->protocol_end = true;
+			break;
+		case 10:
+			odd->streaming = true;
+			break;
+		case 11:
+			odd->command++;
+			break;
+		default:
+			odd->began_ns++;
+			break;
+		}
+		ck_assert_msg(!slot_join(run, t), "%d", which);
+		ck_assert_uint_eq(run->count, 1);
+		ck_assert_uint_eq(run->raw_len, 10);
+		odd->change = NULL;
+		slot_free(t);
+		slot_free(run);
+	}
+}
+END_TEST
+
 START_TEST(test_free)
 {
 	struct slot *t = slot_new(0);
@@ -145,6 +237,8 @@ main(void)
 	tcase_add_test(t, test_answer);
 	tcase_add_test(t, test_answer_error);
 	tcase_add_test(t, test_absent);
+	tcase_add_test(t, test_join);
+	tcase_add_test(t, test_join_not);
 	tcase_add_test(t, test_free);
 	tcase_add_loop_test_raise_signal(t, test_free_too_early, SIGABRT, 0, 2);
 	suite_add_tcase(s, t);

@@ -374,6 +374,50 @@ START_TEST(elements_one_by_one)
 }
 END_TEST
 
+/* Of len bytes of text, count plain replies are passed over, bytes in all. */
+static void
+skips(const char *text, size_t len, size_t max, size_t count, size_t bytes)
+{
+	uint8_t *exact = mem_dup(text, len);
+	size_t got;
+
+	ck_assert_uint_eq(reply_skip_plain(exact, len, max, &got), bytes);
+	ck_assert_uint_eq(got, count);
+	free(exact);
+}
+
+START_TEST(plain_replies_are_passed_over)
+{
+	static const char all[] = "$3\r\nabc\r\n$-1\r\n:7\r\n+OK\r\n"
+				  "$0\r\n\r\n";
+	/* Each stops it: an error, a message, an aggregate, and what is not
+	 * quite plain. */
+	static const char *const others[] = {"-ERR\r\n", ">1\r\n+a\r\n",
+	    "*0\r\n", "_\r\n", "+OKAY\r\n", "+QUEUED\r\n", ":-1\r\n",
+	    "$3\r\nabcd\r\n", "$3\r\nabc\rX", "$3\rXabc\r\n", "$-2\r\n",
+	    "$03\r\nabc\r\n", ":1\rX", "|1\r\n+a\r\n+b\r\n:1\r\n", "$",
+	    "$999999999999999999\r\n\r\n"};
+	static const size_t ends[] = {0, 9, 14, 18, 23, 29};
+	char text[100];
+	size_t i, count;
+
+	skips(all, strlen(all), 9, 5, strlen(all));
+	skips(all, strlen(all), 2, 2, 14);
+	skips(all, strlen(all), 0, 0, 0);
+	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		skips(others[i], strlen(others[i]), 9, 0, 0);
+		snprintf(text, sizeof(text), "+OK\r\n%s", others[i]);
+		skips(text, strlen(text), 9, 1, 5);
+	}
+	/* Cut anywhere it ends with the last whole one. */
+	for (i = 0; i <= strlen(all); i++) {
+		for (count = 0; count < 5 && ends[count + 1] <= i; count++)
+			;
+		skips(all, i, 9, count, ends[count]);
+	}
+}
+END_TEST
+
 START_TEST(reset_after_any_state)
 {
 	static const char *const before[] = {"", "+a", "$5\r\nhel", "*2\r\n:1",
@@ -416,6 +460,7 @@ main(void)
 	tcase_add_test(t, head_is_cut);
 	tcase_add_test(t, leading_elements);
 	tcase_add_test(t, elements_one_by_one);
+	tcase_add_test(t, plain_replies_are_passed_over);
 	tcase_add_test(t, reset_after_any_state);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
