@@ -195,13 +195,14 @@ def test_a_planted_difference_is_seen_and_shrunk(compare, folder):
     class Wrong(differential.Comparison):
         def run(self, address, sequence, **how):
             got = super().run(self.direct, sequence, **how)
-            return got.replace(b":5\r\n", b":6\r\n") if address == "wrong" else got
+            wrong = address != self.direct
+            return got.replace(b":5\r\n", b":6\r\n") if wrong else got
 
     sequence = [(b"SET", b"h0000000a", b"five5"), (b"GET", b"none"), (b"PING",)]
     sequence += [(b"STRLEN", b"h0000000a"), (b"GET", b"none"), (b"PING",)]
     redis = compare()
     planted = Wrong.__new__(Wrong)
-    planted.__dict__.update(redis.__dict__, sides={"wrong": "wrong"})
+    planted.__dict__.update(redis.__dict__, sides={"wrong": redis.sides["off"]})
     redis.check("unharmed", b"0000000a", sequence)
     with pytest.raises(differential.Difference) as caught:
         planted.check("planted", b"0000000a", sequence)
@@ -225,7 +226,7 @@ def test_written_sequences(compare, rng, part):
                 differential.CutAtRandom(rng.random()),
             )
     after = answered_locally(comparison)
-    for name, least in (("sharded", 10), ("single", 10), ("half", 1)):
+    for name, least in (("sharded", 3), ("single", 3), ("half", 1)):
         assert after[name] >= before[name] + least
 
 
