@@ -7,8 +7,8 @@ states, the differences. `BLOOMGATE_WRITE=1 pytest -k compatibility` writes it.
 import os
 import re
 
+from bg import sequences
 from bg.covered import KEY, ROWS, request
-from bg.differences import DIFFERENCES
 from bg.states import STATES
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -17,7 +17,7 @@ FILE = os.path.join(HERE, "..", "..", "doc", "compatibility.md")
 HEAD = """# Compatibility
 
 This file is made by tests/integration/test_compatibility.py of the tables that the tests prove (bg/covered.py,
-bg/states.py, bg/differences.py); do not edit it.
+bg/states.py, sequences/differences.txt); do not edit it.
 
 A read is answered by bloomgate when its row in the first table and the row of the session's state in the second both say so,
 its key is covered, the session's user may read it, and the filter says that it cannot exist. Everything else is Redis's.
@@ -99,7 +99,9 @@ def states():
 
 
 def differences():
-    return ["| %s | %s | %s |\n" % tuple(map(cell, row)) for row in DIFFERENCES]
+    rows = [line.split(" | ") for line in sequences.lines("differences.txt")]
+    return ["| %s: %s | %s | %s |\n" % (what, how, why, code(shown_by))
+            for what, how, why, shown_by in rows]
 
 
 def test_the_document_is_what_the_tests_say(redis):
@@ -110,13 +112,6 @@ def test_the_document_is_what_the_tests_say(redis):
             out.write(made)
     with open(FILE) as held:
         assert held.read() == made
-
-
-def test_each_difference_names_a_test_that_there_is():
-    for row in DIFFERENCES:
-        file, name = row.shown_by.split("::")
-        with open(os.path.join(HERE, file)) as source:
-            assert "def %s(" % name in source.read(), row.shown_by
 
 
 def test_each_covered_read_of_the_daemon_is_a_row():
