@@ -12,7 +12,8 @@
  *	connect.c   an upstream connection: resolve, connect, replay
  *	upstream.c  the upstream's socket, and its loss
  *	absent.c    what an absent key is answered with
- *	answer.c    the upstream's replies: framed, merged, replaced, relayed
+ *	answer.c    the upstream's replies: framed and relayed
+ *	replace.c   those that do not pass as they are: merged, replaced
  *
  * The input buffer, from its head:
  *
