@@ -8,8 +8,7 @@ state what Redis says must come, to the byte. FAULTS C1-C5, C8-C10, B11.
 import os
 
 import pytest
-from bg import resp, wait
-from bg.covered import ROWS, request
+from bg import covered, resp, wait
 from bg.relay import Relay
 from bg.states import STATES
 
@@ -127,7 +126,8 @@ def test_each_state(redis, gate):
 
 def check_reads(redis, gate, state):
     """Each covered read of an absent key in that state."""
-    requests = [request(row, row.plain[0], "user:none") for row in ROWS]
+    requests = [covered.request(row, row.plain[0], "user:none")
+                for row in covered.ROWS]
     with begin(redis, state.protocol) as oracle, \
             begin(gate, state.protocol) as client:
         run(oracle, state.enter)
