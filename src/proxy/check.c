@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/broken.h"
 #include "core/clock.h"
 #include "core/mem.h"
 #include "proxy/check.h"
@@ -45,6 +46,8 @@ on_bits(struct link *link, const struct redisReply *reply, void *arg)
 		/* An error is never an answer; control finds out what it is. */
 		worker_refresh(l->worker, l->index, l->shard);
 	}
+	if (BROKEN_LAW(7) && reply == NULL)
+		verdict = VERDICT_ABSENT;
 	l->worker->checks--;
 	l->done(verdict, answered, l->owner, l->what, l->n);
 	view_unref(l->view);
