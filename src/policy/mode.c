@@ -242,6 +242,7 @@ mode_abandon(struct mode *m, struct change *c)
 {
 	check(m->outstanding > 0);
 	m->outstanding--;
+	m->multis -= c->effect == EFFECT_MULTI;
 	change_free(c);
 }
 

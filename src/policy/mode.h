@@ -59,9 +59,10 @@ struct mode {
 	unsigned db;
 	char *user;    /* who Redis let in by AUTH or HELLO; NULL: nobody yet */
 	bool in_multi; /* a transaction is open */
-	bool multi_failed;    /* a BF.* was refused in it: EXEC must fail */
+	bool multi_failed;    /* one in it was refused here: EXEC must fail */
 	bool stateful;        /* holds what a lost upstream cannot give back */
 	unsigned outstanding; /* replies due that may change any of this */
+	unsigned multis;      /* those of them to MULTI */
 	uint64_t subs[SUBS_KINDS];
 
 	/* for rebuilding the session on another connection */

@@ -261,5 +261,6 @@ mode_request(struct mode *m, const struct command *c, const struct slice *argv,
 	*change = change_new(c->effect);
 	read_change(m, *change, c, argv, argc, whole);
 	m->outstanding++;
+	m->multis += c->effect == EFFECT_MULTI;
 	return MODE_SEND;
 }

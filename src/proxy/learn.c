@@ -78,6 +78,9 @@ settle(struct session *s, struct slot *t)
 		mode_abandon(&s->mode, t->change);
 		t->change = NULL;
 	}
+	/* As in Redis: what is refused when it is queued makes EXEC fail. */
+	if (s->mode.in_multi)
+		s->mode.multi_failed = true;
 	text = mem_printf("ERR bloomgate: not executed: %s", t->failure);
 	t->send = SEND_NOTHING;
 	slot_answer_error(t, text);
