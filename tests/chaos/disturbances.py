@@ -9,8 +9,8 @@ themselves.
 import collections
 import random
 
-from traffic import Queued
-from world import FILTER, LEASE, META, PEER_SLACK, resp, wait
+from traffic import Queued, QueuedAdds
+from world import FILTER, LEASE, wait
 
 Disturbance = collections.namedtuple("Disturbance", "run alone peers_lost weight")
 
@@ -105,6 +105,28 @@ def kill_builder(s):
 def pause_builder(s):
     pause_gate(s, builder(s))
     s.world.source_mode("ok")
+
+
+def pause_peer(s):
+    """One bloomgate sleeps through the beginning of a rebuild; what it is asked
+    to add after the source was read, it adds as soon as it wakes, with what it
+    knew of before."""
+    sleeper, *others = s.rng.sample(s.world.gates, len(s.world.gates))
+    with sleeper.lock:
+        sleeper.away = True
+        sleeper.child.signal(19)
+        s.world.source_mode("slow")
+        reads = s.world.source_reads()
+        s.world.admin(others[0], "REBUILD", FILTER)
+        for _ in range(80):
+            if s.world.source_reads() > reads:
+                break
+            s.stopping.wait(0.1)
+        adds = QueuedAdds(s.world, s.checker, sleeper, s.rng)
+        sleeper.child.signal(18)
+        adds.collect()
+        sleeper.away = False
+        s.world.source_mode("ok")
 
 
 # --- connections --------------------------------------------------------------
@@ -292,6 +314,7 @@ TABLE = {
     "pause-gate": row(pause_gate, peers_lost=True),
     "kill-builder": row(kill_builder, peers_lost=True),
     "pause-builder": row(pause_builder, peers_lost=True),
+    "pause-peer": row(pause_peer, peers_lost=True),
     "cut": row(cut),
     "partition": row(partition, peers_lost=True),
     "kill-redis": row(kill_redis),

@@ -195,7 +195,7 @@ class Traffic:
         executed = answers[-1].startswith(b"*")
         if executed and not all(queued):
             self.checker.failure("executed without all of its commands: %r" % answers)
-        return ids if executed else []
+        return [one for one, it in zip(ids, queued) if executed and it]
 
     # --- readers ---------------------------------------------------------------
     def read(self, session, rng, step):
@@ -302,3 +302,40 @@ class Queued:
                     raise
             finally:
                 client.close()
+
+
+class QueuedAdds:
+    """Adds that wait in the socket of a bloomgate which is stopped."""
+
+    def __init__(self, world, checker, gate, rng):
+        self.checker = checker
+        self.gate = gate
+        self.batches = []
+        for n in range(20):
+            ids = ["queued-%08x-%d" % (rng.getrandbits(32), n)]
+            way = rng.choice((bf_add, sets, hset))
+            requests, _ = way(ids, rng)
+            try:
+                client = resp.Client(gate.address, seconds=SECONDS)
+            except (OSError, AssertionError):
+                continue
+            written = world.write_source(ids)
+            sent = time.monotonic()
+            client.send(b"".join(resp.encode(*one) for one in requests))
+            self.batches.append((client, ids, way, sent, written))
+
+    def collect(self):
+        for client, ids, way, sent, written in self.batches:
+            try:
+                replies = client.read_n(len(ids))
+            except (OSError, resp.Closed):
+                continue
+            except AssertionError as failure:
+                if not str(failure).startswith("no reply"):
+                    raise
+                continue
+            finally:
+                client.close()
+            done = [one for one, reply in zip(ids, replies) if accepted(reply)]
+            self.checker.acknowledged(
+                done, self.gate.index, way.__name__, sent, written)

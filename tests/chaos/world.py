@@ -36,7 +36,7 @@ SOURCE = """#!/bin/sh
 # The application's database: prints every id that it holds.
 case $(cat "$1/mode") in
 ok) cat "$1/ids" ;;
-slow) cat "$1/ids" && sleep 0.3 ;;
+slow) cat "$1/ids" && echo >>"$1/reads" && sleep 0.3 ;;
 half) head -n 100 "$1/ids"; exit 1 ;;
 short) head -n 100 "$1/ids" ;;
 hang) cat "$1/ids"; exec sleep 3 ;;
@@ -211,6 +211,11 @@ class World:
         with open(path + ".new", "w") as out:
             out.write(mode + "\n")
         os.rename(path + ".new", path)
+
+    def source_reads(self):
+        """How often a slow source has printed its last id."""
+        path = os.path.join(self.source, "reads")
+        return os.path.getsize(path) if os.path.exists(path) else 0
 
     def write_source(self, ids):
         text = "".join(one + "\n" for one in ids).encode()
