@@ -20,6 +20,7 @@ import concurrent.futures
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -76,15 +77,22 @@ class Run:
         self.pool.submit(self.world.start, first).result()
         self.checker.acknowledged(first, None, "the source", now, now)
         self.checker.note("serving; a rebuild takes %.3f s" % self.world.rebuild_seconds)
+        known = str(self.world.admin(self.world.gates[0], "HELP"))
+        table = disturbances.TABLE
+        self.names = [
+            name for name in self.options.names
+            if table[name].needs is None or table[name].needs in known
+        ]
+        assert self.names, "this bloomgate cannot do that yet"
         self.traffic.start()
 
     # --- one round ---------------------------------------------------------------
     def choose(self):
         table = disturbances.TABLE
-        weights = [table[name].weight for name in self.options.names]
+        weights = [table[name].weight for name in self.names]
         count = self.rng.choice((1, 1, 2, 3))
         names = []
-        for name in self.rng.choices(self.options.names, weights, k=count):
+        for name in self.rng.choices(self.names, weights, k=count):
             if table[name].alone:
                 return [name]
             if name not in names:
@@ -254,6 +262,7 @@ def main():
         return 0
     print("seed %s, %d bloomgates (%s), check: %s" % (
         options.seed, GATES, daemon.PROGRAM, options.check), flush=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # by way of finally
     folder = tempfile.mkdtemp(prefix="bg-chaos-")
     try:
         good = run(options, folder)
