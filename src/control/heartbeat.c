@@ -265,7 +265,7 @@ on_heartbeat(struct link *l, const struct redisReply *reply, void *arg)
 		    t->peer_epoch, sizeof(t->peer_epoch), slice_str(m->epoch));
 		count_peers(t);
 	}
-	if (BROKEN_LAW(6) && m->exists)
+	if (BROKEN_LAW(6) && t->view->state == FILTER_SERVING)
 		tracked_alive(t);
 	else if (!slice_is(
 		     link_reply_text(link_reply_at(reply, 1)), m->epoch) ||

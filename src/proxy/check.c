@@ -100,7 +100,8 @@ check_start(struct worker *w, size_t index, struct slice element, check_fn done,
 	result = CHECK_NO_STORE;
 	if (!link_is_up(link) || w->checks >= CHECKS_MAX)
 		goto out;
-	if (strcmp(link_run_id(link), view->meta.run_id) != 0) {
+	if (strcmp(link_run_id(link), view->meta.run_id) != 0 &&
+	    !BROKEN_LAW(4)) {
 		worker_store_doubt(w, index);
 		goto out;
 	}

@@ -37,7 +37,7 @@ SOURCE = """#!/bin/sh
 case $(cat "$1/mode") in
 ok) cat "$1/ids" ;;
 slow) cat "$1/ids" && echo >>"$1/reads" && sleep 0.3 ;;
-half) head -n 100 "$1/ids"; exit 1 ;;
+half) head -n $(($(wc -l <"$1/ids") - 50)) "$1/ids"; exit 1 ;;
 short) head -n 100 "$1/ids" ;;
 hang) cat "$1/ids"; exec sleep 3 ;;
 esac
