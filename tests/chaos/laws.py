@@ -4,7 +4,7 @@
 The test of the test: each mistake of configure --with-broken-law=N (the table is
 in HACKING.md) is built, and the chaos that must see it has to fail with it.
 
-  tests/chaos/laws.py [--build FOLDER] [--seconds 60] [N ...]
+  tests/chaos/laws.py [--build FOLDER] [--seconds 120] [N ...]
 
 The build folder (build-law) is configured anew for each number and stays. The
 last line is "N passed, N failed, 0 skipped".
@@ -82,7 +82,7 @@ def fails(program, number, seconds):
 def main():
     parser = argparse.ArgumentParser(description="see the head of this file")
     parser.add_argument("--build", default=os.path.join(ROOT, "build-law"))
-    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument("numbers", nargs="*", type=int)
     options = parser.parse_args()
     passed = failed = 0
