@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "control/tracked.h"
+#include "core/broken.h"
 #include "core/check.h"
 #include "core/clock.h"
 #include "core/log.h"
@@ -77,7 +78,7 @@ is_old(struct tracked *t, const struct meta *m)
 
 	if (!m->exists || slice_to_int64(slice_str(m->epoch), &epoch) != 0)
 		return false;
-	if (epoch < t->epoch_seen)
+	if (epoch < t->epoch_seen && !BROKEN_LAW(10))
 		return true;
 	t->epoch_seen = epoch;
 	return false;

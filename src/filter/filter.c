@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/broken.h"
 #include "core/check.h"
 #include "core/mem.h"
 #include "filter/filter.h"
@@ -135,7 +136,7 @@ static bool
 run_fits(const struct meta *m, const char *run_id)
 {
 	return run_id != NULL && m->run_id[0] != '\0' &&
-	    strcmp(m->run_id, run_id) == 0;
+	    (strcmp(m->run_id, run_id) == 0 || BROKEN_LAW(4));
 }
 
 /* The generation that serves, or NULL. */
@@ -329,7 +330,7 @@ filter_judge(const struct filter *f, const struct view *view, uint64_t version,
 	k = g->geometry.hashes;
 	if (count != k + 1)
 		return VERDICT_MAYBE;
-	if (values[k] != tag_value(g->tag)) {
+	if (values[k] != tag_value(g->tag) && !BROKEN_LAW(1)) {
 		if (wrong_tag != NULL)
 			*wrong_tag = true;
 		return VERDICT_MAYBE;

@@ -93,7 +93,7 @@ struct mode {
 	char *user; /* who Redis let in by AUTH or HELLO; NULL: nobody yet */
 	uint64_t since_ns; /* clock_boot_ns when user was told; 0: at first */
 	bool in_multi;     /* a transaction is open */
-	bool multi_failed; /* a BF.* was refused in it: EXEC must fail */
+	bool multi_failed; /* one in it was refused here: EXEC must fail */
 	bool watched;      /* keys are watched */
 	bool switches[SWITCHES];
 	bool foreign;         /* an unknown command did not fail: neither the

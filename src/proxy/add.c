@@ -11,8 +11,10 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/queue.h>
 
+#include "core/broken.h"
 #include "core/check.h"
 #include "core/clock.h"
 #include "core/log.h"
@@ -224,6 +226,19 @@ requeue(struct batch *b)
 	STAILQ_CONCAT(&b->adder->waiting, &b->members);
 }
 
+/* Broken law 5: the new epoch, for the generations of before. */
+static void
+keep_generations(struct adder *a, struct meta *meta)
+{
+	struct view *before = current_view(a);
+	char epoch[EPOCH_TEXT_MAX];
+
+	memcpy(epoch, meta->epoch, sizeof(epoch));
+	*meta = before->meta;
+	memcpy(meta->epoch, epoch, sizeof(epoch));
+	view_unref(before);
+}
+
 /* False when the meta that came back is none: the same call would fail again. */
 static bool
 on_refused_epoch(
@@ -240,6 +255,8 @@ on_refused_epoch(
 		fields[i - 2] = link_reply_text(link_reply_at(reply, i));
 	readable = meta_parse(meta, fields, n >= 2 ? n - 2 : 0, &err) == 0;
 	if (readable) {
+		if (BROKEN_LAW(5))
+			keep_generations(a, meta);
 		if (a->newer != NULL)
 			view_unref(a->newer);
 		a->newer_than = filter_version(f);

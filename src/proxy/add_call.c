@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/broken.h"
 #include "core/buf.h"
 #include "core/check.h"
 #include "core/mem.h"
@@ -136,7 +137,8 @@ locate(const struct add_call *c, struct slice element, bool learned,
 		const struct generation *gen = &m->generations[g];
 
 		out[g].count = 0;
-		if (gen->state == GENERATION_MAKING)
+		if (gen->state == GENERATION_MAKING ||
+		    (BROKEN_LAW(2) && gen->state == GENERATION_BUILDING))
 			continue;
 		if (!filter_fits(f, gen)) {
 			*error = "a generation of the filter is of a kind or "

@@ -330,7 +330,7 @@ decide_mode(struct session *s, const struct command *c,
 	return wish;
 }
 
-/* EXEC of a transaction in which a BF.* was refused. */
+/* EXEC of a transaction in which a BF.* or a write was refused here. */
 static bool
 decide_failed_exec(struct session *s, struct slot *t)
 {
@@ -378,7 +378,12 @@ decide(struct session *s, struct slot *t)
 		return decide_without_table(s, t);
 	if (c->covered != NULL && covered_is_plain(c->covered, argv, argc))
 		return decide_read(s, t, c->covered, argv, argc);
-	if (s->databases != 0 && learn_may(s, c))
+	/* Which database it writes to, and whether its failure is also that of a
+	 * transaction, must be known. */
+	if ((s->databases != 0 || s->mode.opening != 0) && learn_may(s, c))
+		return false;
+	/* An add that is out may yet fail, and EXEC with it. */
+	if (c->effect == EFFECT_EXEC && s->adds != 0)
 		return false;
 	if (c->effect == EFFECT_EXEC && argc == 1 && s->mode.multi_failed) {
 		/* An EXEC or DISCARD on its way may have ended it already. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/broken.h"
 #include "core/check.h"
 #include "core/mem.h"
 #include "proxy/add.h"
@@ -74,6 +75,9 @@ settle(struct session *s, struct slot *t)
 		return;
 	}
 	session_abandon_change(s, t);
+	/* As in Redis: what is refused when it is queued makes EXEC fail. */
+	if (s->mode.in_multi)
+		s->mode.multi_failed = true;
 	text = mem_printf("ERR bloomgate: not executed: %s", t->failure);
 	t->send = SEND_NOTHING;
 	slot_answer_error(t, text);
@@ -106,6 +110,17 @@ on_learned(int result, const char *error, void *owner, void *what, size_t n)
 	session_leave(s);
 }
 
+/* Broken law 3: nobody waits for the add. */
+static void
+on_forgotten(int result, const char *error, void *owner, void *what, size_t n)
+{
+	(void)result;
+	(void)error;
+	(void)owner;
+	(void)what;
+	(void)n;
+}
+
 /* Adds what key stands for in database db. */
 static void
 learn_key(struct learning *l, size_t index, unsigned db)
@@ -126,8 +141,11 @@ learn_key(struct learning *l, size_t index, unsigned db)
 		return;
 	if (add_start(w, m.filter,
 		pattern_element(w->patterns, m.filter, m.capture, scratch),
-		ADD_LEARN, on_learned, s, l->slot, 0) != 0)
+		ADD_LEARN, BROKEN_LAW(3) ? on_forgotten : on_learned, s,
+		l->slot, 0) != 0)
 		return; /* too long to be in a filter: it is never absent */
+	if (BROKEN_LAW(3))
+		return;
 	s->ops++;
 	s->adds++;
 	l->started++;

@@ -26,6 +26,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/broken.h"
 #include "core/check.h"
 #include "core/clock.h"
 #include "core/log.h"
@@ -299,13 +300,13 @@ build_once(struct build *b, uint64_t at_least)
 		return -1;
 	if (b->counting)
 		return 1;
-	if (guard(b) != 0)
+	if (!BROKEN_LAW(9) && guard(b) != 0)
 		return -1;
 	progress_phase(b, PHASE_MERGE);
 	if (merge_carried(b) != 0 || merge_all(b) != 0)
 		return -1;
 	progress_phase(b, PHASE_VERIFY);
-	if (verify_all(b) != 0)
+	if (!BROKEN_LAW(11) && verify_all(b) != 0)
 		return -1;
 	return seal_and_commit(b);
 }

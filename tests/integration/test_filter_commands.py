@@ -114,6 +114,43 @@ def test_inside_multi(gate, redis):
     assert gate.value("BF.EXISTS", "user", "inside") == 0
 
 
+def test_write_refused_inside_multi(gate, redis):
+    """As in Redis: a command that is refused when it is queued makes EXEC fail,
+    also where MULTI has no reply yet."""
+    abort = b"-EXECABORT Transaction discarded because of previous errors.\r\n"
+
+    def memory(limit):
+        assert redis.call("CONFIG", "SET", "maxmemory", limit) == resp.OK
+
+    def refused(reply):
+        return reply.startswith(b"-ERR bloomgate: not executed")
+
+    redis.call("CONFIG", "SET", "maxmemory-policy", "noeviction")
+    with gate.client() as client:
+        for _ in range(20):
+            memory("1")
+            client.send(b"".join(
+                resp.encode(*one)
+                for one in (["MULTI"], ["SET", "user:refused", "v"], ["EXEC"])
+            ))
+            replies = client.read_n(3)
+            assert replies[0] == resp.OK and refused(replies[1])
+            assert replies[2] == abort
+            memory("0")
+            assert client.call("MULTI") == resp.OK
+            assert client.call("SET", "user:queued", "v") == b"+QUEUED\r\n"
+            memory("1")
+            assert refused(client.call("SET", "user:refused", "v"))
+            memory("0")
+            assert client.call("EXEC") == abort
+            assert client.call("GET", "user:queued") == resp.NIL2
+            client.send(
+                resp.encode("MULTI") + resp.encode("SET", "user:taken", "w")
+                + resp.encode("EXEC")
+            )
+            assert client.read_n(3) == [resp.OK, b"+QUEUED\r\n", resp.array(resp.OK)]
+
+
 def test_in_forward_only_sessions(gate):
     with gate.client() as client:
         assert client.call("WATCH", "k") == resp.OK

@@ -15,7 +15,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(
 PROGRAM = os.environ.get("BLOOMGATE", os.path.join(ROOT, "build/src/bloomgate"))
 CTL = os.path.join(os.path.dirname(PROGRAM), "bloomgatectl")
 TROUBLE = re.compile(r"Sanitizer|runtime error|Assertion|check failed|panic")
-PLAIN = re.compile(r"^[A-Za-z0-9_./%]([A-Za-z0-9_./%:-]*[A-Za-z0-9_./%-])?$")
+PLAIN = re.compile(r"^[A-Za-z0-9_./]([A-Za-z0-9_./%:-]*[A-Za-z0-9_./%-])?$")
 SANITIZERS = {
     "ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1:"
     "quarantine_size_mb=8",
