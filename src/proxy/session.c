@@ -466,9 +466,13 @@ session_pump(struct session *s)
 			;
 	} while (!s->closed && (flush_both(s) || s->pump_again));
 	s->pumping = false;
-	if (!s->closed && (is_cut_off(s) || is_finished(s)))
+	/* Nothing may be sent here but for the end: what waits for room would not
+	 * learn that there is some. */
+	if (!s->closed && (is_cut_off(s) || is_finished(s))) {
 		session_end(s);
-	if (!s->closed && client_flush(s))
+		client_flush(s);
+	}
+	if (!s->closed)
 		client_update(s);
 }
 
