@@ -402,7 +402,7 @@ decide(struct session *s, struct slot *t)
 	case MODE_SEND:
 		break;
 	}
-	t->blocking = (c->flags & COMMAND_BLOCKING) != 0;
+	slot_set_command(t, c);
 	t->quit = c->effect == EFFECT_QUIT;
 	if (t->quit)
 		session_end_input(s);

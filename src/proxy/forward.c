@@ -193,7 +193,7 @@ stream_complete(struct session *s)
 		return;
 	}
 	if (t != NULL) {
-		t->blocking = (c->flags & COMMAND_BLOCKING) != 0;
+		slot_set_command(t, c);
 		if (decide_mode(s, c, w->argv, argc, t) != MODE_SEND)
 			check(false); /* decide_may_stream let only these by */
 	}

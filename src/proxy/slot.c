@@ -62,6 +62,13 @@ slot_join(struct slot *run, const struct slot *t)
 }
 
 void
+slot_set_command(struct slot *t, const struct command *c)
+{
+	t->blocking = (c->flags & COMMAND_BLOCKING) != 0;
+	t->unknown = c->effect == EFFECT_UNKNOWN;
+}
+
+void
 slot_answer(struct slot *t, struct buf *b)
 {
 	free(t->answer);

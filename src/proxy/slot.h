@@ -70,6 +70,7 @@ struct slot {
 	const struct covered_read *covered; /* of covered reads; else NULL */
 	bool permitted;    /* absent may be said without asking Redis */
 	bool blocking;     /* its reply may take for ever */
+	bool unknown;      /* not known to COMMAND: it may block */
 	bool quit;         /* QUIT: the session ends with its reply */
 	bool protocol_end; /* the reply ends the session (protocol error) */
 	bool streaming;    /* its last bytes are not forwarded yet */
@@ -111,6 +112,8 @@ void slot_free(struct slot *t);
  * alike or one does more than pass.
  */
 bool slot_join(struct slot *run, const struct slot *t);
+/* What its command says of how long its reply may take. */
+void slot_set_command(struct slot *t, const struct command *c);
 /* Makes it ANSWERED with a copy of b's bytes; b is emptied. */
 void slot_answer(struct slot *t, struct buf *b);
 /* The same with an error line ("ERR bloomgate: ..."). */

@@ -151,8 +151,8 @@ upstream_lost(struct session *s, const char *reason)
 
 /*
  * response-timeout counts while the oldest request waits, whose every byte is
- * sent; what blocks by its nature and what the client does not read are not
- * Redis's doing.
+ * sent; what blocks by its nature, or may for all that is known, and what the
+ * client does not read are not Redis's doing.
  */
 static void
 update_deadline(struct session *s)
@@ -163,7 +163,7 @@ update_deadline(struct session *s)
 	if (ms == 0)
 		return;
 	if (t == NULL || t == s->cursor || t->state != SLOT_SENT ||
-	    t->blocking || t == s->stream_slot || !s->up_reading)
+	    t->blocking || t->unknown || t == s->stream_slot || !s->up_reading)
 		evtimer_del(&s->up_timer);
 	else if (!evtimer_pending(&s->up_timer, NULL))
 		upstream_arm_timer(s, ms);

@@ -72,6 +72,20 @@ def test_response_timeout_is_not_for_what_blocks(redis, bloomgate):
     monitor.close()
 
 
+def test_response_timeout_is_not_for_what_may_block(redis, bloomgate, folder):
+    """FAULTS C5: nor for commands of which bloomgate cannot know whether they do,
+    as all are while COMMAND has not been read, or may not be."""
+    secret = os.path.join(folder, "secret")
+    with open(secret, "w") as out:
+        out.write("pw\n")
+    redis.value("ACL", "SETUSER", "gate", "on", ">pw", "~*", "&*", "+@all", "-command")
+    gate = bloomgate(redis, upstream={
+        "response-timeout": "250ms", "username": "gate", "password-file": secret})
+    with gate.client(seconds=20) as client:
+        assert client.call("BLPOP", "none", "0.7") == b"*-1\r\n"
+        assert client.call("PING") == resp.PONG
+
+
 @pytest.mark.parametrize("words", BLOCKING, ids=lambda words: words[0])
 def test_a_client_that_leaves_while_blocked(gate, redis, words):
     """FAULTS C4: it goes with a blocked command and reads, local, merged and

@@ -213,7 +213,8 @@ def test_replies_cut_at_every_byte(cut_gate, counts):
     assert relay.cut > total / step / 2
     assert any(lost for lost, _ in results)
     assert gate.call("PING") == resp.PONG
-    assert gate.call("GET", "user:none") == resp.bulk("__NULL__")
+    wait.until(lambda: gate.call("GET", "user:none") == resp.bulk("__NULL__"), 5,
+               "absent is said again")
 
 
 def test_a_run_of_requests_alike(cut_gate, redis, counts):
@@ -304,7 +305,9 @@ def test_loading_is_passed_on(redis, bloomgate, make_filter, ids_file):
 def test_response_timeout(redis, bloomgate):
     """FAULTS D1: after the error the connection is not used again, so that the
     late reply goes to nobody."""
-    gate = bloomgate(redis, upstream={"response-timeout": "300ms"})
+    gate = bloomgate(redis, upstream={"response-timeout": "300ms"},
+                     log={"level": "debug"})
+    wait.until(lambda: gate.events("commands_known"), 10, "COMMAND is read")
     with gate.client(seconds=20) as client:
         assert client.call("SET", "k", "v") == resp.OK
         redis.pause()
