@@ -87,7 +87,7 @@ def fill_by_bloomgate(folder, server, path, total):
         first = report({"way": "bloomgate, from its start"}, *first, times)
         # Once more on the running one: a rebuild as the schedule does it.
         before, began = server.child.cpu_seconds(), time.monotonic()
-        assert gate.admin("REBUILD", "user") == "OK"
+        gate.rebuild()
         # By its log: asking Redis would be work for Redis.
         wait.until(
             lambda: len(gate.events("rebuild_done")) == 2, 120, "the swap"

@@ -355,7 +355,7 @@ def test_bloomgate_killed_during_a_rebuild(redis, bloomgate, make_filter, folder
     ])
     serving = active(redis)
     os.unlink(go)
-    assert gate.admin("REBUILD", "user") == "OK"
+    gate.rebuild()
     wait.until(lambda: redis.value("HGET", META, "building"), 20, "building")
     gate.kill()
     assert active(redis) == serving
@@ -402,7 +402,7 @@ def test_a_source_that_fails_changes_nothing(redis, bloomgate, make_filter, fold
             )
         before = count()
         prepare()
-        assert gate.admin("REBUILD", "user") == "OK"
+        gate.rebuild()
         wait.until(lambda: count() > before, 20, prepare.__name__)
         assert active(redis) == serving
         assert gate.call("GET", "user:7") == resp.NIL2
@@ -514,7 +514,7 @@ def test_swapped_away_and_back(redis, bloomgate, make_filter, folder):
     gate = bloomgate(redis, filters=[
         make_filter("", rebuild={"source": {"command": ["cat", ids]}})
     ])
-    assert gate.admin("REBUILD", "user") == "OK"
+    gate.rebuild()
     wait.until(rebuilt(gate, 2), 20, "the second build")
     assert redis.value("SWAPDB", 0, 1) == "OK"
     wait.until(rebuilt(gate, 3), 20, "the build after the swap")

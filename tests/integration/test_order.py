@@ -204,7 +204,7 @@ def test_an_add_while_the_source_is_read(redis, bloomgate, make_filter, folder):
     gate.wait_state("serving")
     generation = redis.value("HGET", "bloom:{user}:meta", "active")
     for turn in range(3):
-        assert gate.admin("REBUILD", "user") == "OK"
+        gate.rebuild()
         with open_for_reader(gate_file):
             with gate.client() as client:
                 assert client.value("BF.ADD", "user", "during%d" % turn) == 1

@@ -182,6 +182,11 @@ class Bloomgate:
         with resp.Client(self.admin_address, seconds=30) as client:
             return client.value(*args)
 
+    def rebuild(self, name="user", *more):
+        """Asks for a rebuild; the one before may be ending although it serves."""
+        wait.until(lambda: self.admin("REBUILD", name, *more) == "OK", 10,
+                   "a rebuild is taken")
+
     def http(self, path, method="GET"):
         host, port = self.stats_address.rsplit(":", 1)
         connection = http.client.HTTPConnection(
