@@ -222,8 +222,7 @@ static bool
 is_full(struct session *s)
 {
 	/* Who reads makes room at once. */
-	return buf_len(&s->out) >= s->worker->output_pause &&
-	    (!client_flush(s) || buf_len(&s->out) >= s->worker->output_pause);
+	return session_is_full(s) && (!client_flush(s) || session_is_full(s));
 }
 
 /* Answers that wait before the next reply leave. False when the client has no

@@ -20,11 +20,21 @@ session_is_stranger(const struct session *s)
 	    s->mode.outstanding == 0;
 }
 
+bool
+session_is_full(const struct session *s)
+{
+	size_t pause = s->worker->output_pause;
+
+	if (pause > STRANGER_OUTPUT_MAX && session_is_stranger(s))
+		pause = STRANGER_OUTPUT_MAX;
+	return buf_len(&s->out) >= pause;
+}
+
 /* The socket takes no more. */
 static bool
 wait_for_client(struct session *s)
 {
-	if (buf_len(&s->out) <= STRANGER_OUTPUT_MAX || !session_is_stranger(s))
+	if (buf_len(&s->out) < STRANGER_OUTPUT_MAX || !session_is_stranger(s))
 		return true;
 	log_warn("stranger_too_slow", LOG_STR("client", s->peer),
 	    LOG_INT("unsent", buf_len(&s->out)));
@@ -70,8 +80,7 @@ session_set_event(struct event *e, bool *added, bool want)
 bool
 session_has_room(const struct session *s)
 {
-	return buf_len(&s->out) < s->worker->output_pause &&
-	    upstream_has_room(s) &&
+	return !session_is_full(s) && upstream_has_room(s) &&
 	    s->slot_count < s->worker->settings->limit_pipeline;
 }
 

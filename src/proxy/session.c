@@ -205,7 +205,7 @@ session_deliver(struct session *s)
 
 	while (!s->closed && (t = TAILQ_FIRST(&s->slots)) != NULL &&
 	    t != s->cursor && t->state == SLOT_ANSWERED &&
-	    (buf_len(&s->out) < s->worker->output_pause)) {
+	    !session_is_full(s)) {
 		answer_write(s, t);
 		if (!s->closed)
 			session_pop(s, 1);
@@ -434,22 +434,16 @@ is_cut_off(const struct session *s)
 		s->stream_slot == TAILQ_FIRST(&s->slots));
 }
 
-static bool
-is_client_full(const struct session *s)
-{
-	return buf_len(&s->out) >= s->worker->output_pause;
-}
-
 /* Sends what is there. True when that made room which was missing: what stopped
  * for it must go on now, for no event will say so. */
 static bool
 flush_both(struct session *s)
 {
-	bool up = !upstream_has_room(s), client = is_client_full(s);
+	bool up = !upstream_has_room(s), client = session_is_full(s);
 
 	upstream_flush(s);
 	return client_flush(s) &&
-	    ((up && upstream_has_room(s)) || (client && !is_client_full(s)));
+	    ((up && upstream_has_room(s)) || (client && !session_is_full(s)));
 }
 
 void

@@ -161,6 +161,8 @@ void client_update(struct session *s);
 /* Redis asks who must authenticate first to be brief, and so do we; who has an
  * AUTH on its way is Redis's to judge. */
 bool session_is_stranger(const struct session *s);
+/* So much is unsent that nothing is to be added: what makes more waits. */
+bool session_is_full(const struct session *s);
 /* Adds or removes an event; *added is what it is now. */
 void session_set_event(struct event *e, bool *added, bool want);
 /* True while both directions have room for what a new request may cause. */

@@ -213,8 +213,7 @@ upstream_update(struct session *s)
 		return;
 	}
 	session_set_event(&s->up_read_event, &s->up_reading,
-	    buf_len(&s->out) < s->worker->output_pause &&
-		buf_len(&s->up_in) == 0);
+	    !session_is_full(s) && buf_len(&s->up_in) == 0);
 	session_set_event(
 	    &s->up_write_event, &s->up_writing, buf_len(&s->up_out) != 0);
 	update_deadline(s);
@@ -240,8 +239,7 @@ upstream_resume(struct session *s)
 {
 	size_t used;
 
-	if (buf_len(&s->up_in) == 0 ||
-	    buf_len(&s->out) >= s->worker->output_pause)
+	if (buf_len(&s->up_in) == 0 || session_is_full(s))
 		return false;
 	used = answer_feed(s, buf_head(&s->up_in), buf_len(&s->up_in));
 	/* Both are empty where the connection was given up meanwhile. */

@@ -63,7 +63,10 @@ class Generator:
         self.silent = False  # CLIENT REPLY OFF
 
     def put(self, *items):
-        self.out.extend(items)
+        for item in items:
+            if item[:1] == (b"QUIT",):
+                self.speak()
+            self.out.append(item)
 
     # Blocks
 
