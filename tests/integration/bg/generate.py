@@ -67,6 +67,8 @@ class Generator:
             if item[:1] == (b"QUIT",):
                 self.speak()
             self.out.append(item)
+            if item[:2] == (b"CLIENT", b"REPLY") and item[2:] in ((b"ON",), (b"OFF",)):
+                self.silent = item[2] == b"OFF"
 
     # Blocks
 
@@ -188,7 +190,6 @@ class Generator:
         else:
             self.put((b"CLIENT", b"REPLY", b"OFF"))
             self.either_few()
-            self.silent = True
             if rng.random() < 0.8:
                 self.speak()
         self.reads()
@@ -197,7 +198,6 @@ class Generator:
         """Without replies Redis may not even close at the end."""
         if self.silent:
             self.put((b"CLIENT", b"REPLY", b"ON"))
-            self.silent = False
 
     def monitor(self):
         self.put((b"MONITOR",))
