@@ -17,28 +17,16 @@
 
 #define COMMAND_TIMEOUT_MS 5000
 
-/* The value after the field called name of a map or its flat form. */
-static const struct redisReply *
-field(const struct redisReply *map, const char *name)
-{
-	size_t i, n = link_reply_count(map);
-
-	for (i = 0; i + 1 < n; i += 2)
-		if (slice_is(link_reply_text(link_reply_at(map, i)), name))
-			return link_reply_at(map, i + 1);
-	return NULL;
-}
-
 static int
 number(const struct redisReply *map, const char *name)
 {
-	return (int)link_reply_integer(field(map, name));
+	return (int)link_reply_integer(link_reply_field(map, name));
 }
 
 static bool
 type_is(const struct redisReply *part, const char *type)
 {
-	return slice_is(link_reply_text(field(part, "type")), type);
+	return slice_is(link_reply_text(link_reply_field(part, "type")), type);
 }
 
 /* A place that Redis itself does not know, or that cannot be kept. */
@@ -48,27 +36,27 @@ static const struct key_spec unknown_spec = {.incomplete = true};
 static bool
 read_spec(const struct redisReply *r, struct key_spec *spec)
 {
-	const struct redisReply *begin = field(r, "begin_search");
-	const struct redisReply *find = field(r, "find_keys");
-	const struct redisReply *flags = field(r, "flags"), *s;
+	const struct redisReply *begin = link_reply_field(r, "begin_search");
+	const struct redisReply *find = link_reply_field(r, "find_keys");
+	const struct redisReply *flags = link_reply_field(r, "flags"), *s;
 	struct slice word;
 	size_t i;
 
 	*spec = (struct key_spec){0};
-	s = field(begin, "spec");
+	s = link_reply_field(begin, "spec");
 	if (type_is(begin, "index")) {
 		spec->index = number(s, "index");
 	} else if (type_is(begin, "keyword")) {
 		spec->keyword = true;
 		spec->index = number(s, "startfrom");
-		word = link_reply_text(field(s, "keyword"));
+		word = link_reply_text(link_reply_field(s, "keyword"));
 		if (word.len == 0 || word.len >= sizeof(spec->word))
 			return false;
 		memcpy(spec->word, word.data, word.len);
 	} else {
 		return false;
 	}
-	s = field(find, "spec");
+	s = link_reply_field(find, "spec");
 	if (type_is(find, "range")) {
 		spec->last = number(s, "lastkey");
 		spec->step = number(s, "keystep");

@@ -12,22 +12,10 @@ enum {
 	KEYS_WRITE = 1 << 1,
 };
 
-/* The value after the field called name in a flat reply; NULL without. */
-static const struct redisReply *
-field(const struct redisReply *reply, const char *name)
-{
-	size_t i, n = link_reply_count(reply);
-
-	for (i = 0; i + 1 < n; i += 2)
-		if (slice_is(link_reply_text(link_reply_at(reply, i)), name))
-			return link_reply_at(reply, i + 1);
-	return NULL;
-}
-
 bool
 permission_rule_flag(const struct redisReply *user, const char *flag)
 {
-	const struct redisReply *flags = field(user, "flags");
+	const struct redisReply *flags = link_reply_field(user, "flags");
 	size_t i;
 
 	for (i = 0; i < link_reply_count(flags); i++)
@@ -127,8 +115,9 @@ static void
 take_set(const struct redisReply *set, const struct slice *texts, size_t count,
     unsigned *every, unsigned *any)
 {
-	const struct redisReply *keys = field(set, "keys");
-	struct slice commands = link_reply_text(field(set, "commands"));
+	const struct redisReply *keys = link_reply_field(set, "keys");
+	struct slice commands = link_reply_text(
+	    link_reply_field(set, "commands"));
 	unsigned gives = KEYS_READ | KEYS_WRITE;
 	size_t i;
 
@@ -145,7 +134,8 @@ unsigned
 permission_rule(
     const struct redisReply *user, const struct slice *texts, size_t count)
 {
-	const struct redisReply *selectors = field(user, "selectors");
+	const struct redisReply *selectors = link_reply_field(
+	    user, "selectors");
 	unsigned every = KEYS_READ | KEYS_WRITE, any = 0, rule = 0;
 	size_t i;
 

@@ -39,6 +39,9 @@ struct slice link_reply_text(const struct redisReply *r);
 int64_t link_reply_integer(const struct redisReply *r);
 size_t link_reply_count(const struct redisReply *r); /* elements */
 const struct redisReply *link_reply_at(const struct redisReply *r, size_t i);
+/* The value after the field called name of a map in its flat form; NULL without. */
+const struct redisReply *link_reply_field(
+    const struct redisReply *r, const char *name);
 /* True for an error reply that begins with code ("NOSCRIPT"). */
 bool link_reply_is_error(const struct redisReply *r, const char *code);
 

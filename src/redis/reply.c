@@ -78,6 +78,17 @@ link_reply_at(const struct redisReply *r, size_t i)
 	return i < link_reply_count(r) ? r->element[i] : NULL;
 }
 
+const struct redisReply *
+link_reply_field(const struct redisReply *r, const char *name)
+{
+	size_t n = link_reply_count(r);
+
+	for (size_t i = 0; i + 1 < n; i += 2)
+		if (slice_is(link_reply_text(link_reply_at(r, i)), name))
+			return link_reply_at(r, i + 1);
+	return NULL;
+}
+
 /* True when text holds code at offset at, and the word ends there. */
 static bool
 is_word(struct slice text, size_t at, const char *code)
