@@ -65,7 +65,7 @@ ROW("upstream.connect-timeout", DURATION, S(connect_timeout_ms), "1s",
 ROW("upstream.response-timeout", DURATION, S(response_timeout_ms), "0",
     RANGE(1, DAYS), FLAGS(OPTION_OR_ZERO), HELP(
     "How long Redis may take for an answer; 0 is for ever. Never applied to "
-    "blocking commands.")),
+    "blocking commands, or to those that Redis does not list.")),
 ROW("upstream.sharing", BOOL, S(sharing), "true",
     FLAGS(OPTION_LATER), .idle = "false", HELP(
     "Plain sessions share upstream connections.")),

@@ -77,14 +77,6 @@ count_false_positive(struct session *s, const struct slot *t)
 	buf_fini(&b);
 }
 
-/* response-timeout counts anew for the next reply. */
-static void
-count_anew(struct session *s)
-{
-	if (s->worker->settings->response_timeout_ms != 0)
-		evtimer_del(&s->up_timer);
-}
-
 /* The framed reply is complete; t is the slot at the head. */
 void
 answer_complete(struct session *s, struct slot *t)
@@ -103,6 +95,8 @@ answer_complete(struct session *s, struct slot *t)
 		bool database = change_moves_database(t->change);
 		enum mode_level before = s->mode.level;
 
+		if (t->change->effect == EFFECT_RESET)
+			s->admitted = false;
 		last = mode_reply(&s->mode, t->change, &s->reply);
 		session_count_level(s, before);
 		if (last) {
@@ -114,7 +108,6 @@ answer_complete(struct session *s, struct slot *t)
 	s->relayed = false;
 	s->stash_len = 0;
 	s->swallow = false;
-	count_anew(s);
 	if (!last || s->closed)
 		return;
 	if (early)
@@ -168,7 +161,6 @@ feed_run(struct session *s, struct slot *t, const uint8_t *data, size_t len)
 	session_put(s, data, used);
 	if (s->closed)
 		return used;
-	count_anew(s);
 	session_pop(s, count);
 	return used;
 }

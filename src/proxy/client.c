@@ -17,7 +17,7 @@ bool
 session_is_stranger(const struct session *s)
 {
 	return s->mode.user == NULL && s->worker->default_closed &&
-	    s->mode.outstanding == 0;
+	    !s->admitted && s->mode.outstanding == 0;
 }
 
 bool

@@ -94,6 +94,7 @@ upstream_opened(struct session *s)
 {
 	evtimer_del(&s->up_timer);
 	s->upstream = UPSTREAM_OPEN;
+	s->admitted = s->worker->default_open;
 	s->connect_tries = 0;
 	metric_add(s->worker->metrics, METRIC_UPSTREAM_CONNECTS_TOTAL, 0, 0, 1);
 }

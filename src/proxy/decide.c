@@ -62,19 +62,14 @@ count_verdict(struct metrics *m, size_t filter, enum verdict v, bool answered)
 static void
 settle_read(struct session *s, struct slot *t)
 {
-	size_t absent = slot_absent_count(t), i;
+	size_t absent = slot_absent_count(t);
 	struct slice text;
 
 	t->state = SLOT_READY;
 	if (absent == 0)
 		return;
 	if (t->permitted) {
-		bool error = false;
-
-		for (i = 0; i < t->key_count && !error; i++)
-			error = t->keys[i].verdict == KEY_ABSENT &&
-			    answer_absent_error(s, t->keys[i].filter, &text);
-		if (error || absent == t->key_count) {
+		if (absent == t->key_count || answer_first_error(s, t, &text)) {
 			answer_absent(t);
 			return;
 		}

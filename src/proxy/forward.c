@@ -136,7 +136,8 @@ forward_stream_start(struct session *s)
 		refuse_large(s, t);
 		return;
 	}
-	metric_add(w->metrics, METRIC_UPSTREAM_IN_FLIGHT, 0, 0, 1);
+	if (t != NULL)
+		metric_add(w->metrics, METRIC_UPSTREAM_IN_FLIGHT, 0, 0, 1);
 	upstream_need(s);
 	/* What was parsed so far has left the input buffer: it goes first. */
 	check(buf_append(&s->up_out, base, s->request.size - 1) == 0);

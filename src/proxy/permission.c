@@ -173,8 +173,10 @@ take_user(struct permissions *p, struct permission_entry *e,
 	}
 	/* Nil: no such user. */
 	e->known = type == LINK_ARRAY || type == LINK_NIL;
-	if (type != LINK_ARRAY)
+	if (type != LINK_ARRAY) {
 		e->expires_ms = now_ms + RETRY_MS;
+		permission_entry_forget_bits(&p->entries, e);
+	}
 	e->on = permission_rule_flag(reply, "on");
 	e->nopass = e->on && permission_rule_flag(reply, "nopass");
 	for (i = 0; i < s->filter_count; i++)
@@ -185,8 +187,10 @@ take_user(struct permissions *p, struct permission_entry *e,
 	if (is_refusal(reply) || type == LINK_ARRAY)
 		worker_lacks(p->worker, LACK_GETUSER, type == LINK_ERROR,
 		    link_reply_text(reply));
-	if (strcmp(e->user, "default") == 0)
+	if (strcmp(e->user, "default") == 0) {
 		p->worker->default_closed = e->known && !e->nopass;
+		p->worker->default_open = e->known && e->nopass;
+	}
 }
 
 static void
@@ -207,6 +211,8 @@ on_user(struct link *link, const struct redisReply *reply, void *arg)
 		/* Slower than permission-ttl: who waits would wait for ever. */
 		e->known = false;
 		e->expires_ms = clock_boot_ms() + RETRY_MS;
+		/* Another answer may make the rest known again. */
+		permission_entry_forget_bits(&p->entries, e);
 	}
 	free(q);
 	worker_pump_all(p->worker);
@@ -362,11 +368,19 @@ permission_default_closed(struct permissions *p)
 	struct permission_entry *e = permission_entries_get(
 	    &p->entries, "default");
 
-	if (!is_fresh(e, 0)) {
+	/* What was known holds until the answer is here: nobody is refused
+	 * because permission-ttl is just over. permission_renew_default keeps
+	 * it young. */
+	if (!is_fresh(e, 0))
 		(void)ask_user(p, e);
-		return false;
-	}
 	return e->known && !e->nopass;
+}
+
+void
+permission_renew_default(struct permissions *p)
+{
+	if (permission_entries_get(&p->entries, "default")->known)
+		(void)permission_default_closed(p);
 }
 
 enum permission

@@ -45,8 +45,12 @@ enum permission permission_of_request(struct permissions *p,
 
 /*
  * True when Redis is known to ask every session for a password: then strangers
- * may be let in (protected). False also while it is not known; it is asked.
+ * may be let in (protected). False also while it is not known; it is asked. What
+ * is older than permission-ttl is asked anew, and holds until the answer comes.
  */
 bool permission_default_closed(struct permissions *p);
+/* Asks anew what is too old, so that the answer above is never much older than
+ * permission-ttl. For a timer. */
+void permission_renew_default(struct permissions *p);
 
 #endif

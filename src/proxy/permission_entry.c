@@ -106,8 +106,10 @@ permission_entries_expire(struct permission_entries *t)
 {
 	struct permission_entry *e;
 
-	TAILQ_FOREACH (e, &t->used, next)
+	TAILQ_FOREACH (e, &t->used, next) {
 		e->expires_ms = 0;
+		e->known = false;
+	}
 }
 
 void

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A session's life, the client's socket, and the pump: parse, decide, forward,
+ * A session's life, and the pump: parse, decide, forward,
  * deliver, as long as anything moves. See session.h for the whole picture.
  */
 #include "config.h"

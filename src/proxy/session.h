@@ -118,6 +118,9 @@ struct session {
 	size_t stash_len;
 	bool swallow; /* the rest of this reply is dropped */
 	unsigned connect_tries;
+	/* Opened while Redis admitted everybody: it stays in, whatever is asked of
+	 * those who come later. */
+	bool admitted;
 	void *resolving; /* a lookup that is out */
 };
 

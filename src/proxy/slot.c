@@ -99,14 +99,3 @@ slot_absent_count(const struct slot *t)
 		n += t->keys[i].verdict == KEY_ABSENT;
 	return n;
 }
-
-bool
-slot_any_absent(const struct slot *t)
-{
-	size_t i;
-
-	for (i = 0; i < t->key_count; i++)
-		if (t->keys[i].verdict == KEY_ABSENT)
-			return true;
-	return false;
-}

@@ -9,10 +9,11 @@
  *   PENDING   waits for checks or adds
  *   READY     may be forwarded when all before it are
  *   SENT      forwarded, its reply is due
- *   ANSWERED  its reply is here, in answer
+ *   ANSWERED  its reply is known: answer (for each of count), or all are absent
  *
  *   HELD -> PENDING | READY | ANSWERED;  PENDING -> READY | ANSWERED;
- *   READY -> SENT;  SENT -> (freed) | ANSWERED (the upstream was lost)
+ *   READY -> SENT;  SENT -> (freed) | ANSWERED (the upstream was lost) | PENDING
+ *   (replied, while its adds are out)
  */
 #ifndef PROXY_SLOT_H
 #define PROXY_SLOT_H
@@ -118,8 +119,6 @@ void slot_set_command(struct slot *t, const struct command *c);
 void slot_answer(struct slot *t, struct buf *b);
 /* The same with an error line ("ERR bloomgate: ..."). */
 void slot_answer_error(struct slot *t, const char *text);
-/* True when at least one of its keys is absent. */
-bool slot_any_absent(const struct slot *t);
 size_t slot_absent_count(const struct slot *t);
 
 #endif

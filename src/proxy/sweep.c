@@ -11,6 +11,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "proxy/permission.h"
 #include "proxy/session.h"
 #include "proxy/sweep.h"
 
@@ -113,6 +114,7 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 		out += held_out(s);
 	}
 	enforce_memory(w, in + out);
+	permission_renew_default(w->permissions);
 	metric_add(
 	    w->metrics, METRIC_BUFFER_BYTES, DIRECTION_IN, 0, in - sweep->in);
 	metric_add(w->metrics, METRIC_BUFFER_BYTES, DIRECTION_OUT, 0,

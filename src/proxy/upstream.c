@@ -43,6 +43,7 @@ drop_connection(struct session *s)
 		s->up_fd = -1;
 	}
 	s->upstream = UPSTREAM_NONE;
+	s->admitted = false;
 	s->connect_tries = 0;
 	buf_fini(&s->up_out);
 	buf_fini(&s->up_in);

@@ -64,6 +64,7 @@ struct worker {
 	bool commands_refused;        /* the upstream would not tell */
 	struct event *patience; /* the end of waiting for the command table */
 	bool default_closed;  /* sessions must authenticate; as far as known */
+	bool default_open;    /* they need not; as far as known */
 	bool upstream_failed; /* patience is over and the table not known */
 	size_t checks;        /* remote checks out */
 	struct store *stores;
