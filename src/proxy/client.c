@@ -13,23 +13,6 @@
 #include "core/log.h"
 #include "proxy/session.h"
 
-bool
-session_is_stranger(const struct session *s)
-{
-	return s->mode.user == NULL && s->worker->default_closed &&
-	    !s->admitted && s->mode.outstanding == 0;
-}
-
-bool
-session_is_full(const struct session *s)
-{
-	size_t pause = s->worker->output_pause;
-
-	if (pause > STRANGER_OUTPUT_MAX && session_is_stranger(s))
-		pause = STRANGER_OUTPUT_MAX;
-	return buf_len(&s->out) >= pause;
-}
-
 /* The socket takes no more. */
 static bool
 wait_for_client(struct session *s)
@@ -75,13 +58,6 @@ session_set_event(struct event *e, bool *added, bool want)
 		return;
 	check((want ? event_add(e, NULL) : event_del(e)) == 0);
 	*added = want;
-}
-
-bool
-session_has_room(const struct session *s)
-{
-	return !session_is_full(s) && upstream_has_room(s) &&
-	    s->slot_count < s->worker->settings->limit_pipeline;
 }
 
 static bool

@@ -355,6 +355,24 @@ find_command(struct worker *w, struct slice name, size_t *metric)
 }
 
 bool
+decide_passes(struct session *s, size_t command)
+{
+	size_t argc = decide_argv(s, buf_head(&s->in) + s->parsed), metric;
+	const struct slice *argv = s->worker->argv;
+	const struct command *c = find_command(s->worker, argv[0], &metric);
+	bool on;
+
+	if (metric != command || s->mode.level == MODE_OPAQUE ||
+	    decide_table_missing(s))
+		return false;
+	if (c->covered != NULL && covered_is_plain(c->covered, argv, argc))
+		return !any_covered(s, argv + covered_first_key(c->covered),
+		    covered_key_count(c->covered, argc), &on);
+	return c->effect == EFFECT_ORDINARY && !(c->flags & COMMAND_BLOCKING) &&
+	    learn_is_idle(s, c, argv, argc);
+}
+
+bool
 decide(struct session *s, struct slot *t)
 {
 	struct worker *w = s->worker;

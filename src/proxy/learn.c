@@ -206,6 +206,33 @@ learn_may(const struct session *s, const struct command *c)
 	return command_may_create(c) || c->effect == EFFECT_UNKNOWN;
 }
 
+/* For learn_is_idle: whatever could need more than a look. */
+static void
+on_look(size_t index, void *arg)
+{
+	struct learning *l = arg;
+	struct session *s = l->session;
+	struct pattern_match m;
+
+	l->started += !request_arg_whole(&s->request, index) ||
+	    pattern_match(s->worker->patterns, s->mode.db, l->argv[index], &m);
+}
+
+bool
+learn_is_idle(struct session *s, const struct command *c,
+    const struct slice *argv, size_t argc)
+{
+	struct learning l = {
+	    .session = s, .argv = argv, .argc = argc, .command = c};
+
+	if (!learn_may(s, c))
+		return true;
+	if (s->databases != 0 || s->mode.opening != 0 || s->mode.foreign ||
+	    leaves_database(c) || command_keys(c, argv, argc, on_look, &l) < 0)
+		return false;
+	return l.started == 0;
+}
+
 unsigned
 learn_start(struct session *s, struct slot *t, const struct command *c,
     const struct slice *argv, size_t argc)

@@ -226,14 +226,8 @@ session_request_base(const struct session *s, const struct slot *t)
 static struct slot *
 append_slot(struct session *s, size_t raw_len)
 {
-	struct worker *w = s->worker;
-	struct slot *t = w->spare_slot;
+	struct slot *t = slot_new(s->turn_ns);
 
-	w->spare_slot = NULL;
-	if (t != NULL)
-		slot_reset(t, s->turn_ns);
-	else
-		t = slot_new(s->turn_ns);
 	t->raw_len = raw_len;
 	s->parsed += raw_len;
 	TAILQ_INSERT_TAIL(&s->slots, t, next);
@@ -243,20 +237,23 @@ append_slot(struct session *s, size_t raw_len)
 	return t;
 }
 
-/* The last request is decided: it may be one more of those before it. */
-static void
-join_last(struct session *s)
+/* The parsed request may be one more of those right before it: it needs no slot
+ * of its own then. */
+static bool
+extend_run(struct session *s)
 {
-	struct slot *t = TAILQ_LAST(&s->slots, slots), *before;
+	struct slot *run;
+	size_t size = s->request.size;
 
-	if (t == s->cursor || (before = TAILQ_PREV(t, slots, next)) == NULL)
-		return;
-	if (!slot_join(before, t))
-		return;
-	/* The next request needs one at once. */
-	TAILQ_REMOVE(&s->slots, t, next);
-	check(s->worker->spare_slot == NULL);
-	s->worker->spare_slot = t;
+	if (s->cursor == NULL)
+		return false;
+	run = TAILQ_LAST(&s->slots, slots);
+	if (!slot_is_run(run, s->turn_ns) || !decide_passes(s, run->command))
+		return false;
+	slot_extend(run, size);
+	s->slot_count++;
+	s->parsed += size;
+	return true;
 }
 
 /* The request at the parse position is not RESP: the same text and end as Redis,
@@ -353,13 +350,14 @@ parse_one(struct session *s)
 		request_reset(&s->request);
 		return true;
 	}
-	t = append_slot(s, s->request.size);
-	if (!decide(s, t)) {
-		s->held = t;
-		return true;
+	if (!extend_run(s)) {
+		t = append_slot(s, s->request.size);
+		if (!decide(s, t)) {
+			s->held = t;
+			return true;
+		}
 	}
 	request_reset(&s->request);
-	join_last(s);
 	return true;
 }
 

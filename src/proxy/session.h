@@ -163,16 +163,42 @@ bool client_flush(struct session *s);
 void client_update(struct session *s);
 /* Redis asks who must authenticate first to be brief, and so do we; who has an
  * AUTH on its way is Redis's to judge. */
-bool session_is_stranger(const struct session *s);
+static inline bool
+session_is_stranger(const struct session *s)
+{
+	return s->mode.user == NULL && s->worker->default_closed &&
+	    !s->admitted && s->mode.outstanding == 0;
+}
 /* So much is unsent that nothing is to be added: what makes more waits. */
-bool session_is_full(const struct session *s);
+static inline bool
+session_is_full(const struct session *s)
+{
+	size_t pause = s->worker->output_pause;
+
+	if (pause > STRANGER_OUTPUT_MAX && session_is_stranger(s))
+		pause = STRANGER_OUTPUT_MAX;
+	return buf_len(&s->out) >= pause;
+}
+static inline bool
+upstream_has_room(const struct session *s)
+{
+	return buf_len(&s->up_out) < OUTPUT_PAUSE;
+}
 /* Adds or removes an event; *added is what it is now. */
 void session_set_event(struct event *e, bool *added, bool want);
 /* True while both directions have room for what a new request may cause. */
-bool session_has_room(const struct session *s);
+static inline bool
+session_has_room(const struct session *s)
+{
+	return !session_is_full(s) && upstream_has_room(s) &&
+	    s->slot_count < s->worker->settings->limit_pipeline;
+}
 
 /* decide.c: decides t (HELD); false when it must go on being held. */
 bool decide(struct session *s, struct slot *t);
+/* True where the request at the parse position is of the command whose metric
+ * index is given, and decide would only let it and its reply pass as they are. */
+bool decide_passes(struct session *s, size_t command);
 /* mode_request for the slot of a request that goes upstream. */
 enum mode_wish decide_mode(struct session *s, const struct command *c,
     const struct slice *argv, size_t argc, struct slot *t);
@@ -190,6 +216,9 @@ unsigned learn_start(struct session *s, struct slot *t, const struct command *c,
     const struct slice *argv, size_t argc);
 /* True when the request may add elements, whichever its keys are. */
 bool learn_may(const struct session *s, const struct command *c);
+/* True when learn_start is sure to start nothing and to refuse nothing. */
+bool learn_is_idle(struct session *s, const struct command *c,
+    const struct slice *argv, size_t argc);
 
 /* bf.c: a BF.* request for a configured filter; false: hold it. */
 bool bf_decide(struct session *s, struct slot *t, size_t filter,
@@ -236,11 +265,6 @@ void upstream_update(struct session *s);
 /* Gone: every reply that is due becomes an error. */
 void upstream_lost(struct session *s, const char *reason);
 void upstream_close(struct session *s);
-static inline bool
-upstream_has_room(const struct session *s)
-{
-	return buf_len(&s->up_out) < OUTPUT_PAUSE;
-}
 
 /* answer.c: len bytes came from the upstream. How many were taken: what is made of
  * them may be a thousand times as long, so the rest waits for room in `out`. */

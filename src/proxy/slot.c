@@ -14,17 +14,11 @@ slot_new(uint64_t now_ns)
 {
 	struct slot *t = mem_alloc(sizeof(*t));
 
-	slot_reset(t, now_ns);
-	return t;
-}
-
-void
-slot_reset(struct slot *t, uint64_t now_ns)
-{
 	*t = (struct slot){.state = SLOT_HELD,
 	    .count = 1,
 	    .source = SOURCE_UPSTREAM,
 	    .began_ns = now_ns};
+	return t;
 }
 
 void
@@ -50,15 +44,17 @@ only_passes(const struct slot *t)
 }
 
 bool
-slot_join(struct slot *run, const struct slot *t)
+slot_is_run(const struct slot *t, uint64_t now_ns)
 {
-	if (run->began_ns != t->began_ns || run->command != t->command ||
-	    !only_passes(t) || (run->count == 1 && !only_passes(run)) ||
-	    run->state != SLOT_READY)
-		return false;
-	run->count += t->count;
-	run->raw_len += t->raw_len;
-	return true;
+	return t->state == SLOT_READY && t->began_ns == now_ns &&
+	    (t->count > 1 || only_passes(t));
+}
+
+void
+slot_extend(struct slot *run, size_t size)
+{
+	run->count++;
+	run->raw_len += size;
 }
 
 void

@@ -103,16 +103,16 @@ struct slot {
 TAILQ_HEAD(slots, slot);
 
 struct slot *slot_new(uint64_t now_ns);
-/* Anew what has no change, keys, answer, values or failure. */
-void slot_reset(struct slot *t, uint64_t now_ns);
 /* change must have been given back to the mode before. */
 void slot_free(struct slot *t);
 /*
- * Makes the request t, whose bytes follow those of run, a part of it: true, and t
- * stands for nothing any more. False, and nothing done, where the two are not
- * alike or one does more than pass.
+ * True where a request that only passes, of the same command and read at now_ns,
+ * whose bytes follow those of t, may be made a part of it: t does no more, and is
+ * not forwarded.
  */
-bool slot_join(struct slot *run, const struct slot *t);
+bool slot_is_run(const struct slot *t, uint64_t now_ns);
+/* Makes such a request of size bytes a part of run. */
+void slot_extend(struct slot *run, size_t size);
 /* What its command says of how long its reply may take. */
 void slot_set_command(struct slot *t, const struct command *c);
 /* Makes it ANSWERED with a copy of b's bytes; b is emptied. */

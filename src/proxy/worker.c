@@ -280,7 +280,6 @@ worker_free(struct worker *w)
 	free(w->adders);
 	free(w->listeners);
 	free(w->scratch);
-	free(w->spare_slot);
 	free(w->argv);
 	free(w);
 }

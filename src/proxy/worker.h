@@ -77,10 +77,9 @@ struct worker {
 	struct listener **listeners;
 	size_t listener_count;
 	bool draining;
-	size_t output_pause;     /* unsent replies above which reading pauses */
-	uint8_t *scratch;        /* SCRATCH_BYTES, for one read at a time */
-	struct slot *spare_slot; /* of the last request that joined a run */
-	struct slice *argv;      /* of the request being decided */
+	size_t output_pause; /* unsent replies above which reading pauses */
+	uint8_t *scratch;    /* SCRATCH_BYTES, for one read at a time */
+	struct slice *argv;  /* of the request being decided */
 	size_t argv_cap;
 };
 
