@@ -155,6 +155,12 @@ covered_is_plain(
 	return true;
 }
 
+bool
+covered_is_only_key(const struct covered_read *r)
+{
+	return r->args == ARGS_NONE && r->sub == NULL;
+}
+
 size_t
 covered_first_key(const struct covered_read *r)
 {

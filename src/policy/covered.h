@@ -61,6 +61,9 @@ bool covered_fits(const struct covered_read *r, int arity);
 bool covered_is_plain(
     const struct covered_read *r, const struct slice *argv, size_t argc);
 
+/* True where any name and one argument is the plain form, that argument the key. */
+bool covered_is_only_key(const struct covered_read *r);
+
 /* Of a plain request: the index of its first key, how many there are, and how
  * many elements an array of one for each key or field has. */
 size_t covered_first_key(const struct covered_read *r);

@@ -346,6 +346,8 @@ find_command(struct worker *w, struct slice name, size_t *metric)
 		r->command = command_find(w->commands, name);
 		r->metric = metric_command_index(
 		    (const char *)name.data, name.len);
+		r->only_key = r->command->covered != NULL &&
+		    covered_is_only_key(r->command->covered);
 		r->len = name.len <= sizeof(r->name) ? name.len : 0;
 		if (r->len != 0)
 			memcpy(r->name, name.data, r->len);
@@ -357,14 +359,23 @@ find_command(struct worker *w, struct slice name, size_t *metric)
 bool
 decide_passes(struct session *s, size_t command)
 {
-	size_t argc = decide_argv(s, buf_head(&s->in) + s->parsed), metric;
-	const struct slice *argv = s->worker->argv;
-	const struct command *c = find_command(s->worker, argv[0], &metric);
+	struct worker *w = s->worker;
+	const uint8_t *base = buf_head(&s->in) + s->parsed;
+	const struct slice *argv;
+	const struct command *c;
+	struct pattern_match m;
+	size_t argc, metric;
 	bool on;
 
+	c = find_command(w, request_arg(&s->request, base, 0), &metric);
 	if (metric != command || s->mode.level == MODE_OPAQUE ||
 	    decide_table_missing(s))
 		return false;
+	if (w->recent.only_key && s->request.argc == 2)
+		return !pattern_match(w->patterns, s->mode.db,
+		    request_arg(&s->request, base, 1), &m);
+	argc = decide_argv(s, base);
+	argv = w->argv;
 	if (c->covered != NULL && covered_is_plain(c->covered, argv, argc))
 		return !any_covered(s, argv + covered_first_key(c->covered),
 		    covered_key_count(c->covered, argc), &on);

@@ -33,28 +33,13 @@ slot_free(struct slot *t)
 	free(t);
 }
 
-/* Forwarded as it is when its turn comes, and its reply likewise; nothing else. */
-static bool
-only_passes(const struct slot *t)
+bool
+slot_only_passes(const struct slot *t)
 {
 	return t->state == SLOT_READY && t->send == SEND_RAW &&
 	    t->shape == SHAPE_RELAY && t->change == NULL && t->keys == NULL &&
 	    t->values == NULL && t->failure == NULL && !t->blocking &&
 	    !t->quit && !t->protocol_end && !t->streaming && t->pending == 0;
-}
-
-bool
-slot_is_run(const struct slot *t, uint64_t now_ns)
-{
-	return t->state == SLOT_READY && t->began_ns == now_ns &&
-	    (t->count > 1 || only_passes(t));
-}
-
-void
-slot_extend(struct slot *run, size_t size)
-{
-	run->count++;
-	run->raw_len += size;
 }
 
 void

@@ -105,14 +105,26 @@ TAILQ_HEAD(slots, slot);
 struct slot *slot_new(uint64_t now_ns);
 /* change must have been given back to the mode before. */
 void slot_free(struct slot *t);
+/* Forwarded as it is when its turn comes, and its reply likewise; nothing else. */
+bool slot_only_passes(const struct slot *t);
 /*
  * True where a request that only passes, of the same command and read at now_ns,
  * whose bytes follow those of t, may be made a part of it: t does no more, and is
  * not forwarded.
  */
-bool slot_is_run(const struct slot *t, uint64_t now_ns);
+static inline bool
+slot_is_run(const struct slot *t, uint64_t now_ns)
+{
+	return t->state == SLOT_READY && t->began_ns == now_ns &&
+	    (t->count > 1 || slot_only_passes(t));
+}
 /* Makes such a request of size bytes a part of run. */
-void slot_extend(struct slot *run, size_t size);
+static inline void
+slot_extend(struct slot *run, size_t size)
+{
+	run->count++;
+	run->raw_len += size;
+}
 /* What its command says of how long its reply may take. */
 void slot_set_command(struct slot *t, const struct command *c);
 /* Makes it ANSWERED with a copy of b's bytes; b is emptied. */

@@ -44,6 +44,7 @@ struct recent_command {
 	uint8_t name[16];              /* as it was sent */
 	size_t len;                    /* 0: none */
 	const struct command *command; /* of the worker's table */
+	bool only_key;                 /* covered_is_only_key */
 	size_t metric;                 /* metric_command_index */
 };
 

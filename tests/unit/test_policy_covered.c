@@ -65,6 +65,32 @@ START_TEST(plain)
 }
 END_TEST
 
+/* Whatever the words are: nothing else is looked at where it is true. */
+START_TEST(only_key)
+{
+	struct slice argv[3] = {
+	    slice_str("x"), slice_str(""), slice_str("nonsense")};
+	size_t i, ones = 0;
+
+	for (i = 0; i < covered_count(); i++) {
+		const struct covered_read *r = covered_at(i);
+
+		if (!covered_is_only_key(r))
+			continue;
+		ones++;
+		ck_assert(covered_is_plain(r, argv, 2));
+		ck_assert(!covered_is_plain(r, argv, 1));
+		ck_assert(!covered_is_plain(r, argv, 3));
+		ck_assert_uint_eq(covered_first_key(r), 1);
+		ck_assert_uint_eq(covered_key_count(r, 2), 1);
+	}
+	ck_assert(covered_is_only_key(covered_find("get")));
+	ck_assert(!covered_is_only_key(covered_find("mget")));
+	ck_assert(!covered_is_only_key(covered_find("hget")));
+	ck_assert_uint_gt(ones, 8);
+}
+END_TEST
+
 START_TEST(rows)
 {
 	for (size_t i = 0; i < covered_count(); i++) {
@@ -167,6 +193,7 @@ main(void)
 	int failed;
 
 	tcase_add_test(c, plain);
+	tcase_add_test(c, only_key);
 	tcase_add_test(c, rows);
 	tcase_add_test(c, counts);
 	tcase_add_test(c, arities);
