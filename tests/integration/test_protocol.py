@@ -6,7 +6,6 @@ FAULTS: A1-A9, A11, A13-A17, E7. Each case goes to Redis itself too.
 """
 
 import os
-import select
 
 import pytest
 from bg import resp, wait
@@ -273,7 +272,7 @@ def test_unauthenticated_limits(redis_server, bloomgate, folder):
         """True once the worker has heard that strangers must authenticate."""
         with gate.client(tcp=True) as client:
             client.send(b"*11\r\n$4\r\nPING\r\n")
-            return bool(select.select([client.sock], [], [], 0.2)[0])
+            return bool(wait.ready(client.sock, 0.2))
 
     wait.until(limited, 10, "the limits of strangers")
     # Up to the limits it is a matter of rights.

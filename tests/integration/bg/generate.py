@@ -61,14 +61,23 @@ class Generator:
         self.out = []
         self.ended = False
         self.silent = False  # CLIENT REPLY OFF
+        self.queued = False  # by MULTI
 
     def put(self, *items):
         for item in items:
-            if item[:1] == (b"QUIT",):
+            words = tuple(w.upper() for w in item) if isinstance(item, tuple) else ()
+            if words[:1] == (b"QUIT",) and self.silent:
+                if self.queued:  # CLIENT REPLY ON would be, too
+                    continue
                 self.speak()
             self.out.append(item)
-            if item[:2] == (b"CLIENT", b"REPLY") and item[2:] in ((b"ON",), (b"OFF",)):
-                self.silent = item[2] == b"OFF"
+            if words == (b"MULTI",):
+                self.queued = True
+            elif words in ((b"EXEC",), (b"DISCARD",), (b"RESET",)):
+                self.queued = False
+            elif words[:2] == (b"CLIENT", b"REPLY") and not self.queued:
+                if words[2:] in ((b"ON",), (b"OFF",)):
+                    self.silent = words[2] == b"OFF"
 
     # Blocks
 

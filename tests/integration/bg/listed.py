@@ -14,9 +14,13 @@ from . import resp
 #   digits   all but the numbers that are not negative, and lengths
 #   type     whether it is an error (which one), a null, or a value
 #   payload  all, but for a stream, which holds times: that it is one
+#   lines    all but their order: that of keys follows the size that the keyspace's
+#            table happens to have
 LISTED = {
     b"TTL": "digits",
     b"PTTL": "digits",
+    b"EXPIRETIME": "digits",
+    b"PEXPIRETIME": "digits",
     b"TIME": "digits",
     b"LASTSAVE": "digits",
     b"INFO": "digits",
@@ -29,6 +33,8 @@ LISTED = {
     b"MEMORY USAGE": "digits",
     b"SLOWLOG LEN": "digits",
     b"DUMP": "payload",
+    b"SCAN": "lines",
+    b"KEYS": "lines",
     b"CLIENT LIST": "type",
     b"RANDOMKEY": "type",
     b"SRANDMEMBER": "type",
@@ -47,7 +53,7 @@ LISTED = {
 # Found anywhere: what stands before stays.
 ANYWHERE = [
     (re.compile(rb"(\$2\r\nid\r\n:)\d+"), rb"\1N"),  # HELLO's connection id
-    # EXPIRETIME of a relative expiry: seconds or milliseconds of about now.
+    # A time, from a script: seconds or milliseconds of about now.
     (re.compile(rb":1[6-9]\d{8}(\d{3})?\r\n"), b":N\r\n"),
     # XADD's id of about now.
     (re.compile(rb"\$\d+\r\n1[6-9]\d{11}-\d+\r\n"), b"$N\r\nN-N\r\n"),
@@ -63,6 +69,7 @@ KINDS = {
     b"type": lambda body: body if body[:1] in b"-_" or body[:2] == b"$-"
     else body[:1],
     b"payload": lambda body: b"stream" if STREAM.match(body) else body,
+    b"lines": lambda body: b"\r\n".join(sorted(body.split(b"\r\n"))),
 }
 
 

@@ -222,7 +222,7 @@ class Client:
 
     def _receive(self, end):
         left = end - time.monotonic()
-        if left <= 0 or not select.select([self.sock], [], [], left)[0]:
+        if left <= 0 or not wait.ready(self.sock, left):
             raise AssertionError(
                 "no reply from %s in %g s; so far %r"
                 % (self.address, self.seconds * wait.SLOW, self.reader.rest()[:200])
@@ -276,18 +276,15 @@ class Client:
                 if reply is not None:
                     replies.append(reply)
                     continue
-                writers = [self.sock] if view else []
-                ready = select.select(
-                    [self.sock], writers, [], max(0, end - time.monotonic())
-                )
-                if not ready[0] and not ready[1]:
+                ready = wait.ready(self.sock, end - time.monotonic(), writing=view)
+                if not ready:
                     raise AssertionError(
                         "exchange: %d of %d replies in %g s"
                         % (len(replies), count, self.seconds * wait.SLOW)
                     )
-                if ready[1]:
+                if ready & select.POLLOUT:
                     view = view[self.sock.send(view[: 1 << 18]) :]
-                if ready[0]:
+                if ready & ~select.POLLOUT:
                     data = self.sock.recv(1 << 18)
                     if not data:
                         raise Closed(self.reader.rest())
@@ -300,7 +297,7 @@ class Client:
     def quiet(self):
         """Asserts that nothing unread has arrived."""
         assert not self.reader.rest(), self.reader.rest()
-        if select.select([self.sock], [], [], 0)[0]:
+        if wait.ready(self.sock, 0):
             raise AssertionError("unexpected: %r" % self.sock.recv(1000))
 
 

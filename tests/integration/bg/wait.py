@@ -22,4 +22,13 @@ def until(condition, seconds=10, what="condition", pause=0.005):
             return value
         if time.monotonic() > end:
             raise AssertionError("%s: not within %g s" % (what, seconds * SLOW))
-        select.select([], [], [], pause)
+        time.sleep(pause)
+
+
+def ready(sock, seconds, writing=False):
+    """The poll() events of a socket: 0 when none came in time. A descriptor may
+    have any number, which select() does not bear."""
+    poll = select.poll()
+    poll.register(sock, select.POLLIN | (select.POLLOUT if writing else 0))
+    events = poll.poll(max(0, seconds) * 1000)
+    return events[0][1] if events else 0
