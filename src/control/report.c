@@ -135,39 +135,62 @@ wish_of(const struct tracked *t)
 }
 
 /*
- * Each second while one is due, but a rebuild that ended without success (a
- * source that fails) is wished for again only after a pause that doubles up to a
- * minute: it costs the database and Redis each time.
+ * A rebuild has ended: when the next one may be wished for. After one without
+ * success (a source that fails) there is a pause, which doubles up to a minute: it
+ * costs the database and Redis each time. And up to a quarter more: many bloomgates
+ * that failed in the same moment should not come back in the same moment. An
+ * operator who aborts wants peace, not the next attempt.
  */
+static void
+pause_wishes(struct tracked *t, const char *result, uint64_t now)
+{
+	uint64_t ms = t->want_pause_ms * 2 + 1000;
+
+	if (strcmp(result, "ok") == 0) {
+		t->want_pause_ms = 0;
+		return;
+	}
+	if (ms > CONTROL_WANT_MAX_MS || strcmp(result, "aborted") == 0)
+		ms = CONTROL_WANT_MAX_MS;
+	t->want_pause_ms = ms;
+	ms += random_below(ms / 4 + 1);
+	t->want_after_ns = now + ms * 1000000;
+	log_info("rebuild_backoff", LOG_STR("filter", t->filter->name),
+	    LOG_INT("delay_ms", ms));
+}
+
+/* Sees each end, of an operator's rebuild while the filter serves too: what was
+ * aborted an hour ago is no reason to wait now. */
+static void
+note_end(struct tracked *t)
+{
+	struct filter *f = t->filter;
+	char result[sizeof(f->last_result)];
+	int64_t ended_us;
+
+	pthread_mutex_lock(&f->mutex);
+	ended_us = f->last_ended_us;
+	memcpy(result, f->last_result, sizeof(result));
+	pthread_mutex_unlock(&f->mutex);
+	if (ended_us == t->want_seen_us)
+		return;
+	t->want_seen_us = ended_us;
+	pause_wishes(t, result, clock_boot_ns());
+}
+
+/* Each second while one is due and there is no pause. */
 static void
 wish_rebuild(struct tracked *t, const char *reason)
 {
 	struct control *c = t->control;
-	struct filter *f = t->filter;
 	uint64_t now = clock_boot_ns();
-	int64_t ended_us;
-	bool ok;
 
-	pthread_mutex_lock(&f->mutex);
-	ended_us = f->last_ended_us;
-	ok = strcmp(f->last_result, "ok") == 0;
-	pthread_mutex_unlock(&f->mutex);
-	if (ended_us != t->want_seen_us) {
-		t->want_seen_us = ended_us;
-		t->want_pause_ms = ok ? 0 : t->want_pause_ms * 2 + 1000;
-		if (t->want_pause_ms > CONTROL_WANT_MAX_MS)
-			t->want_pause_ms = CONTROL_WANT_MAX_MS;
-		if (t->want_pause_ms > 0)
-			t->want_after_ns = now +
-			    (t->want_pause_ms +
-				random_below(t->want_pause_ms / 4 + 1)) *
-				1000000;
-	}
 	if (now < t->want_after_ns || locked(t))
 		return;
 	t->want_after_ns = now + CONTROL_TICK_MS * UINT64_C(1000000);
 	if (c->options.want_rebuild != NULL)
-		c->options.want_rebuild(f->index, reason, c->options.arg);
+		c->options.want_rebuild(
+		    t->filter->index, reason, c->options.arg);
 }
 
 static void
@@ -202,6 +225,7 @@ report_wishes(struct tracked *t)
 
 	if (!r->here)
 		return;
+	note_end(t);
 	if (reason == NULL)
 		t->want_pause_ms = 0;
 	else if (r->source != SOURCE_NONE)

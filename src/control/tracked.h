@@ -100,7 +100,7 @@ struct tracked {
 
 	/* wishes */
 	uint64_t want_after_ns, want_pause_ms;
-	int64_t want_seen_us; /* filter's last_ended_us at the last wish */
+	int64_t want_seen_us; /* filter's last_ended_us as last noted */
 	uint64_t retire_after_ns;
 
 	/* Any thread. Partner: control_refresh and the timer, acq_rel. */

@@ -95,7 +95,7 @@ run_init(struct run *r, struct settings *settings, struct err *err)
 
 	*r = (struct run){.settings = settings, .began_ms = clock_boot_ms()};
 	r->filters = mem_zalloc(n + 1, sizeof(struct filter *));
-	r->retry = mem_zalloc(n + 1, sizeof(*r->retry));
+	r->failures = mem_zalloc(n + 1, sizeof(*r->failures));
 	if (log_setup(settings->log_level, settings->log_format,
 		settings->log_file) != 0)
 		return err_set(err, "cannot open the log %s: %s",
@@ -138,7 +138,7 @@ run_fini(struct run *r)
 		if (r->filters[i] != NULL)
 			filter_free(r->filters[i]);
 	free(r->filters);
-	free(r->retry);
+	free(r->failures);
 	if (r->metrics != NULL)
 		metrics_free(r->metrics);
 	settings_unref(r->settings);

@@ -23,19 +23,13 @@
 struct event;
 struct event_base;
 
-/* When a filter may be rebuilt again after builds that came to nothing. */
-struct run_retry {
-	unsigned failures;      /* in a row */
-	uint64_t not_before_ms; /* clock_boot_ms */
-};
-
 struct run {
 	struct settings *settings; /* one reference */
 	struct event_base *base;
 	struct mailbox *mailbox;
 	struct metrics *metrics;
 	struct filter **filters; /* settings->filter_count */
-	struct run_retry *retry; /* one a filter */
+	unsigned *failures;      /* of rebuilds in a row; one a filter */
 	struct control *control;
 	struct rebuild *rebuild;
 	struct proxy *proxy; /* NULL under --build */

@@ -216,7 +216,7 @@ write_rebuild(struct json *j, const struct run *r, struct filter *f)
 	json_str(j, "last_result", last.result);
 	json_str(j, "last_error", last.error);
 	json_int(j, "last_ended_us", last.ended_us);
-	json_uint(j, "failures", r->retry[f->index].failures);
+	json_uint(j, "failures", r->failures[f->index]);
 	json_close(j, '}');
 }
 
