@@ -324,19 +324,6 @@ check_feed(const struct subject *x)
 		complain(x, "feed", "needs stream");
 }
 
-static void
-remark_mirror(const struct subject *x)
-{
-	const struct node *at = given(x, "check")->key;
-
-	if (!is_good(x, "check") || x->f->check != SETTING_MIRROR)
-		return;
-	if (at == NULL)
-		at = x->scope->at;
-	issues_remark(x->load->issues, at->line, at->column,
-	    "check: mirror works as remote until the mirror exists");
-}
-
 void
 checks_filter(struct load *load, size_t index)
 {
@@ -354,7 +341,6 @@ checks_filter(struct load *load, size_t index)
 	check_null_values(&x);
 	check_source(&x);
 	check_feed(&x);
-	remark_mirror(&x);
 }
 
 static void

@@ -206,7 +206,7 @@ ROW("null-values", VALUES, F(null_values), "",
 ROW("learn", BOOL, F(learn), "true", HELP(
     "A write to a covered key adds its element first.")),
 ROW("max-staleness", DURATION, F(max_staleness_ms), "2s",
-    RANGE(100, HOURS), FLAGS(OPTION_LATER), HELP(
+    RANGE(100, HOURS), HELP(
     "How far behind Redis the mirror may be and still say absent.")),
 ROW("verify-sample", REAL, F(verify_sample), "0.001", RANGE(0, 1),
     FLAGS(OPTION_LATER), .idle = "0", HELP(

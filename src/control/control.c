@@ -137,6 +137,8 @@ control_new(const struct control_options *o)
 	}
 	name_peer(c);
 	c->tracked = mem_zalloc(c->count + 1, sizeof(*c->tracked));
+	if (c->count > 0)
+		follow_link_init(c);
 	for (size_t i = 0; i < c->count; i++) {
 		c->tracked[i].group = group_of(c, o->settings->filters[i].db);
 		tracked_init(&c->tracked[i], c, i);
@@ -151,6 +153,8 @@ control_start(struct control *c)
 	update_upstream_up(c);
 	for (size_t i = 0; i < c->group_count; i++)
 		link_start(c->groups[i].link);
+	if (c->events != NULL)
+		link_start(c->events);
 	for (size_t i = 0; i < c->count; i++)
 		tracked_kick(&c->tracked[i], CONTROL_TICK_MS);
 }
@@ -211,6 +215,7 @@ control_free(struct control *c)
 	c->stopping = true;
 	for (size_t i = 0; i < c->group_count; i++)
 		link_free(c->groups[i].link);
+	link_free(c->events);
 	mailbox_free(c->mailbox);
 	for (size_t i = 0; i < c->count; i++)
 		tracked_fini(&c->tracked[i]);
@@ -260,4 +265,12 @@ control_store_up(const struct control *c, size_t index)
 	check(index < c->count);
 	return atomic_load_explicit(
 	    &c->tracked[index].group->up, memory_order_relaxed);
+}
+
+const char *
+control_mirror_word(const struct control *c, size_t index)
+{
+	check(c->magic == CONTROL_MAGIC);
+	check(index < c->count);
+	return follow_word(&c->tracked[index]);
 }

@@ -44,6 +44,10 @@ void control_free(struct control *c);
  */
 void control_refresh(struct control *c, size_t index, int64_t shard);
 
+/* How the mirror of filters[index] stands, in a word for people (follow.h). The
+ * loop's thread. */
+const char *control_mirror_word(const struct control *c, size_t index);
+
 /* 1 while the link for the filters' store is up (of filters[index]). */
 bool control_store_up(const struct control *c, size_t index);
 

@@ -144,9 +144,12 @@ on_peer_count(struct link *l, const struct redisReply *reply, void *arg)
 	struct tracked *t = arg;
 
 	(void)l;
-	if (link_reply_type(reply) == LINK_INTEGER)
-		metric_set(t->control->options.metrics, METRIC_FILTER_PEERS,
-		    t->filter->index, 0, (double)link_reply_integer(reply));
+	if (link_reply_type(reply) != LINK_INTEGER || t->control->stopping)
+		return;
+	t->peers = link_reply_integer(reply);
+	metric_set(t->control->options.metrics, METRIC_FILTER_PEERS,
+	    t->filter->index, 0, (double)t->peers);
+	follow_peers(t);
 }
 
 /* Ended fields are removed by every heartbeat, so the length is the count. */
@@ -231,6 +234,7 @@ on_heartbeat(struct link *l, const struct redisReply *reply, void *arg)
 {
 	struct tracked *t = arg;
 	const struct meta *m = &t->view->meta;
+	uint64_t seq;
 
 	check(t->step == STEP_HEARTBEAT);
 	t->step = STEP_IDLE;
@@ -248,6 +252,7 @@ on_heartbeat(struct link *l, const struct redisReply *reply, void *arg)
 		tracked_refused(t);
 		return;
 	}
+	seq = (uint64_t)reply_number(link_reply_at(reply, 2));
 	t->redis_us = reply_number(link_reply_at(reply, 3));
 	t->redis_us_at_ns = t->sent_ns;
 	t->lock_until_us = reply_number(link_reply_at(reply, 7));
@@ -266,7 +271,7 @@ on_heartbeat(struct link *l, const struct redisReply *reply, void *arg)
 		count_peers(t);
 	}
 	if (BROKEN_LAW(6) && t->view->state == FILTER_SERVING)
-		tracked_alive(t);
+		tracked_alive(t, seq);
 	else if (!slice_is(
 		     link_reply_text(link_reply_at(reply, 1)), m->epoch) ||
 	    !slice_is(link_reply_text(link_reply_at(reply, 4)), m->run_id) ||
@@ -275,7 +280,7 @@ on_heartbeat(struct link *l, const struct redisReply *reply, void *arg)
 	else if (!t->peer_known || strcmp(t->peer_epoch, m->epoch) != 0)
 		tracked_heartbeat(t);
 	else
-		tracked_alive(t);
+		tracked_alive(t, seq);
 }
 
 void

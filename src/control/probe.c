@@ -58,6 +58,7 @@ static const char *const commands[][PROBE_ARGS] = {
     {"BITOP", "OR", T0, T0, T1},
     {"DEL", T0, T1},
     {"PUBLISH", EVENT, "v"},
+    {"SUBSCRIBE", EVENT},
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

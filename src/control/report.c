@@ -104,6 +104,10 @@ report_metrics(struct tracked *t)
 	set(t, METRIC_FILTER_ELEMENTS, g != NULL ? (double)g->elements : 0);
 	set(t, METRIC_FILTER_CAPACITY, g != NULL ? (double)g->capacity : 0);
 	set(t, METRIC_FILTER_CARRIED, g != NULL && g->carried);
+	set(t, METRIC_MIRROR_BYTES,
+	    t->view->mirror != NULL ? (double)mirror_bytes(t->view->mirror)
+				    : 0);
+	set(t, METRIC_MIRROR_STALENESS, follow_staleness(t, clock_boot_ns()));
 }
 
 /* Another builder holds the lock. */

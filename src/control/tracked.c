@@ -40,6 +40,7 @@ publish(struct tracked *t, const struct meta *m, const char *run_id, bool old)
 
 	/* A verdict under way with the old view must find it out of date. */
 	take_lease(t);
+	follow_view(t, v);
 	filter_publish(t->filter, v);
 	view_unref(t->view);
 	t->view = v; /* the reference of view_new */
@@ -192,7 +193,7 @@ tracked_reread(struct tracked *t)
 }
 
 void
-tracked_alive(struct tracked *t)
+tracked_alive(struct tracked *t, uint64_t seq)
 {
 	struct control *c = t->control;
 
@@ -201,6 +202,7 @@ tracked_alive(struct tracked *t)
 		atomic_store_explicit(&t->view->lease_until_ns,
 		    t->sent_ns + c->options.settings->lease_ms * 1000000,
 		    memory_order_release);
+	follow_alive(t, seq);
 	report_metrics(t);
 	report_wishes(t);
 	tracked_idle(t);
@@ -253,7 +255,8 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	tracked_kick(t, CONTROL_TICK_MS);
+	tracked_kick(t, t->tick_ms);
+	follow_tick(t);
 	if (!link_is_up(t->group->link)) {
 		report_metrics(t); /* the lease may have ended */
 		return;
@@ -283,8 +286,12 @@ tracked_init(struct tracked *t, struct control *c, size_t index)
 	t->settings = &c->options.settings->filters[index];
 	t->timer = evtimer_new(c->options.base, on_timer, t);
 	check(t->timer != NULL);
+	t->tick_ms = t->settings->max_staleness_ms / 2;
+	if (t->tick_ms > CONTROL_TICK_MS)
+		t->tick_ms = CONTROL_TICK_MS;
 	t->view = filter_view(t->filter);
 	t->read_meta = true;
+	follow_init(t);
 	atomic_init(&t->refresh, false);
 	atomic_init(&t->refresh_shard, -1);
 	metric_set(c->options.metrics, METRIC_FILTER_TARGET_FPR, index, 0,
@@ -295,6 +302,7 @@ void
 tracked_fini(struct tracked *t)
 {
 	take_lease(t);
+	follow_fini(t);
 	event_free(t->timer);
 	view_unref(t->view);
 }

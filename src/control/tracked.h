@@ -23,6 +23,7 @@
 
 #include "config/settings.h"
 #include "control/control.h"
+#include "control/follow.h"
 #include "core/mailbox.h"
 #include "filter/filter.h"
 #include "redis/link.h"
@@ -69,6 +70,7 @@ struct tracked {
 	struct filter *filter;                  /* borrowed */
 	const struct filter_settings *settings; /* borrowed */
 	struct event *timer;                    /* owned */
+	uint64_t tick_ms;  /* between heartbeats: a mirror may need more */
 	struct view *view; /* referenced: the published one; never NULL */
 	char run_id[RUN_ID_LEN + 1]; /* of the link that view was read on */
 	enum tracked_step step;
@@ -97,6 +99,9 @@ struct tracked {
 	char peer_epoch[EPOCH_TEXT_MAX];
 	bool peer_known;
 	uint64_t peer_at_ns;
+	int64_t peers; /* live bloomgates, this one included; 0 not known */
+
+	struct follow follow; /* the mirror */
 
 	/* wishes */
 	uint64_t want_after_ns, want_pause_ms;
@@ -114,6 +119,8 @@ struct control {
 	struct mailbox *mailbox; /* owned */
 	struct control_group *groups;
 	size_t group_count;
+	struct link *events;        /* owned; NULL without filters */
+	uint64_t events_refused_ns; /* when SUBSCRIBE was refused; 0 not */
 	struct tracked *tracked;
 	size_t count;
 	size_t farewells; /* removals of peer fields without an answer */
@@ -135,8 +142,8 @@ void tracked_heartbeat(struct tracked *t);
  * not. Returns false when nothing was sent. */
 bool tracked_farewell(struct tracked *t, void (*done)(struct control *c));
 
-/* tracked.c, for heartbeat.c: what a heartbeat found. */
-void tracked_alive(struct tracked *t);
+/* tracked.c, for heartbeat.c: what a heartbeat found. seq: meta's, as of then. */
+void tracked_alive(struct tracked *t, uint64_t seq);
 /* Redis refused it: it may be no master any more, and have other data. */
 void tracked_refused(struct tracked *t);
 void tracked_reread(struct tracked *t);

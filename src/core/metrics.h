@@ -91,6 +91,10 @@ enum metric_dim {
 	    FILTER, NONE, "The configured error rate.")                        \
 	X(FILTER_CARRIED, "filter_carried", GAUGE, FILTER, NONE,               \
 	    "1 when bits of the generation before were carried over.")         \
+	X(MIRROR_BYTES, "mirror_bytes", GAUGE, FILTER, NONE,                   \
+	    "Bytes of the mirror's bits; 0 without one.")                      \
+	X(MIRROR_STALENESS, "mirror_staleness_seconds", GAUGE, FILTER, NONE,   \
+	    "Time since the mirror was last in step with Redis; NaN never.")   \
 	X(FILTER_PEERS, "filter_peers", GAUGE, FILTER, NONE,                   \
 	    "Live bloomgates that use the filter, this one included.")         \
 	X(FILTER_REBUILDS_TOTAL, "filter_rebuilds_total", COUNTER, FILTER,     \

@@ -182,6 +182,7 @@ print_details(const struct tree *t, long filter)
 	    {"redis key", "redis_key"},
 	    {"scheme", "scheme"},
 	    {"epoch", "epoch"},
+	    {"mirror", "mirror"},
 	};
 	static const struct {
 		const char *title;
@@ -243,7 +244,7 @@ print_lines(const struct tree *t, long filters)
 	static const char *const keys[] = {"state", "readiness", "mode",
 	    "generation", "epoch", "elements", "capacity", "bits", "shards",
 	    "hashes", "scheme", "fill", "error_rate", "measured_error_rate",
-	    "absent_share", "peers", "false_positives",
+	    "absent_share", "mirror", "peers", "false_positives",
 	    "verified_false_negatives"};
 	long f, rebuild;
 	char *name;

@@ -15,6 +15,7 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "daemon/run.h"
+#include "filter/geometry.h"
 
 #define EXIT_USAGE 2
 
@@ -58,6 +59,37 @@ print_report(const char *path, const struct settings_report *report)
 			fprintf(stderr, "%s:%u:%u: %s%s\n", path, i->line,
 			    i->column, i->fatal ? "" : "remark: ", i->text);
 	}
+}
+
+/* What the filters' bits take here: a copy of each, two while one replaces the
+ * other, and one more array while one is rebuilt. */
+static void
+print_memory(const struct settings *settings)
+{
+	uint64_t mirrors = 0, largest = 0;
+	const double mib = 1024 * 1024;
+
+	for (size_t i = 0; i < settings->filter_count; i++) {
+		const struct filter_settings *f = &settings->filters[i];
+		struct geometry g;
+		struct err err;
+		uint64_t bytes;
+
+		if (geometry_plan(&g, f->capacity, f->error_rate,
+			(enum scheme)f->scheme, f->layout == SETTING_SINGLE,
+			&err) != 0)
+			continue; /* the rebuild says why */
+		bytes = geometry_total_bytes(&g);
+		mirrors += bytes;
+		if (f->rebuild.here && f->rebuild.source != SOURCE_NONE &&
+		    bytes > largest)
+			largest = bytes;
+	}
+	if (mirrors > 0)
+		printf("memory for filters: %.1f MiB; %.1f MiB while all are "
+		       "replaced and one is rebuilt\n",
+		    (double)mirrors / mib,
+		    (double)(2 * mirrors + largest) / mib);
 }
 
 static int
@@ -119,8 +151,12 @@ act(const char *path, enum action action, const char *filter)
 		print_report(path, &report);
 	if (settings == NULL) {
 		status = EXIT_FAILURE;
-	} else if (action == ACTION_TEST || action == ACTION_DUMP) {
-		status = action == ACTION_DUMP ? dump(settings) : EXIT_SUCCESS;
+	} else if (action == ACTION_TEST) {
+		print_memory(settings);
+		settings_unref(settings);
+		status = EXIT_SUCCESS;
+	} else if (action == ACTION_DUMP) {
+		status = dump(settings);
 		settings_unref(settings);
 	} else {
 		status = run(settings, &report, action, filter);

@@ -253,6 +253,9 @@ write_filter(struct json *j, const struct run *r, struct filter *f)
 	write_counts(j, r, f->index);
 	json_uint(j, "peers",
 	    (uint64_t)metric_get(r->metrics, METRIC_FILTER_PEERS, f->index, 0));
+	json_str(j, "mirror", control_mirror_word(r->control, f->index));
+	json_uint(
+	    j, "mirror_bytes", v->mirror != NULL ? mirror_bytes(v->mirror) : 0);
 	write_generation(j, "active", v, v->meta.active);
 	write_generation(j, "previous", v, v->meta.previous);
 	write_generation(j, "building", v, v->meta.building);

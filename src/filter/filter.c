@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Views of a filter and the verdict: the one function that may say "absent" is
- * filter_judge, and everything it is not sure of is "maybe". No clock, no I/O:
- * the caller brings times and answers. Which thread may call what: filter.h.
+ * Views of a filter and the verdict: filter_judge and filter_judge_mirror are all
+ * that may say "absent", and what they are not sure of is "maybe". No clock, no
+ * I/O: the caller brings times and answers. Which thread may call what: filter.h.
  */
 #include "config.h"
 
@@ -206,8 +206,10 @@ view_unref(struct view *v)
 	    &v->references, 1, memory_order_acq_rel);
 
 	check(before > 0);
-	if (before == 1)
+	if (before == 1) {
+		mirror_unref(v->mirror);
 		free(v);
+	}
 }
 
 static void
@@ -338,6 +340,41 @@ filter_judge(const struct filter *f, const struct view *view, uint64_t version,
 	if (!run_fits(&view->meta, link_run_id) || !leased(view, now_ns))
 		return VERDICT_MAYBE;
 	return one_is_clear(values, k) ? VERDICT_ABSENT : VERDICT_MAYBE;
+}
+
+const struct generation *
+filter_serving(const struct view *v)
+{
+	return v->state == FILTER_SERVING ? serving(&v->meta) : NULL;
+}
+
+enum mirror_verdict
+filter_judge_mirror(const struct filter *f, const struct view *view,
+    uint64_t version, const struct positions *p, uint64_t now_ns)
+{
+	const struct mirror *m = view->mirror;
+
+	if (m == NULL || p->count != m->geometry.hashes)
+		return MIRROR_UNKNOWN;
+	/* Read before the bits: what an absent needs is then no older. */
+	if (atomic_load_explicit(&m->until_ns, memory_order_acquire) > now_ns &&
+	    filter_ready(f, view, version, now_ns))
+		return mirror_has(m, p) ? MIRROR_MAYBE : MIRROR_ABSENT;
+	/* Bits that are set stay so. */
+	return mirror_has(m, p) ? MIRROR_MAYBE : MIRROR_UNKNOWN;
+}
+
+void
+filter_mirror_add(struct filter *f, struct slice element)
+{
+	struct view *v = filter_view(f);
+	struct positions p;
+
+	if (v->mirror != NULL && !BROKEN_LAW(12) &&
+	    scheme_positions(&v->mirror->geometry, f->has_key ? &f->key : NULL,
+		element, &p) == 0)
+		mirror_add(v->mirror, &p);
+	view_unref(v);
 }
 
 void

@@ -7,7 +7,8 @@
  * reference while they use one. A verdict is given only for a view that is
  * still the published one, in state FILTER_SERVING, with the lease of this
  * bloomgate running, from bits and tag read together on a connection to the run
- * of Redis that the view trusts (DESIGN.md: laws 1 and 2, model rules 1 and 2).
+ * of Redis that the view trusts (DESIGN.md: laws 1 and 2, model rules 1 and 2); or
+ * from the view's mirror, as long as control holds it for close enough to Redis.
  *
  * States (who moves: control):
  *
@@ -26,6 +27,7 @@
 #include <stdint.h>
 
 #include "filter/meta.h"
+#include "filter/mirror.h"
 
 enum verdict {
 	VERDICT_MAYBE,
@@ -61,6 +63,9 @@ struct view {
 	 * none. Stored by control (release), loaded by workers (acquire).
 	 */
 	_Atomic uint64_t lease_until_ns;
+	/* Of the active generation, referenced; NULL none. Set by control before
+	 * the view is published, and not changed afterwards. */
+	struct mirror *mirror;
 
 	/* private: whose view it is, and the version it was published as, 0 not
 	 * yet. Stored by filter_publish (release), loaded by filter_ready and
@@ -162,6 +167,29 @@ bool filter_ready(const struct filter *f, const struct view *v,
 enum verdict filter_judge(const struct filter *f, const struct view *view,
     uint64_t version, const char *link_run_id, const int64_t *values,
     size_t count, uint64_t now_ns, bool *wrong_tag);
+
+enum mirror_verdict {
+	MIRROR_UNKNOWN, /* it cannot tell: ask Redis */
+	MIRROR_ABSENT,
+	MIRROR_MAYBE,
+};
+/*
+ * The verdict of the view's mirror. view and version: the present ones; p: of the
+ * element under the active generation. now_ns: read after the request's bytes.
+ * Absent needs what filter_ready needs, and a mirror that is in step (its
+ * until_ns). "Unknown" is not "maybe": a remote check may still say absent.
+ */
+enum mirror_verdict filter_judge_mirror(const struct filter *f,
+    const struct view *view, uint64_t version, const struct positions *p,
+    uint64_t now_ns);
+/*
+ * Puts an element into the published view's mirror, if there is one: before the
+ * add is acknowledged to whoever may read through this bloomgate next. Any
+ * thread.
+ */
+void filter_mirror_add(struct filter *f, struct slice element);
+/* The generation that serves in v, borrowed from it; NULL when none does. */
+const struct generation *filter_serving(const struct view *v);
 
 void filter_set_result(
     struct filter *f, const char *result, const char *error, int64_t ended_us);

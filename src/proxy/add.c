@@ -331,6 +331,8 @@ on_added(struct link *link, const struct redisReply *reply, void *arg)
 		view_unref(v);
 		while ((d = STAILQ_FIRST(&b->members)) != NULL) {
 			STAILQ_REMOVE_HEAD(&b->members, next);
+			filter_mirror_add(a->worker->filters[a->index],
+			    slice_of(d->element, d->len));
 			finish(a, d,
 			    link_reply_integer(link_reply_at(reply, i++)) != 0,
 			    NULL);

@@ -176,10 +176,19 @@ start_check(struct session *s, struct slot *t, size_t filter, size_t n,
 	t->values[n] = 1; /* every doubt */
 	if (mode != FILTER_ENFORCE || element.data == NULL)
 		return;
-	if (check_start(w, filter, element, on_check, s, t, n) != CHECK_STARTED)
-		return;
-	s->ops++;
-	t->pending++;
+	switch (check_start(w, filter, element, on_check, s, t, n)) {
+	case CHECK_STARTED:
+		s->ops++;
+		t->pending++;
+		break;
+	case CHECK_ABSENT:
+		t->values[n] = 0;
+		break;
+	case CHECK_MAYBE:
+	case CHECK_NOT_READY:
+	case CHECK_NO_STORE:
+		break;
+	}
 }
 
 static bool

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Remote checks: see check.h. The verdict itself is filter_judge's. */
+/* Checks: see check.h. The verdicts themselves are filter.c's. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -89,14 +89,25 @@ check_start(struct worker *w, size_t index, struct slice element, check_fn done,
 	const struct generation *g;
 	struct positions p;
 	struct lookup *l;
+	uint64_t now_ns = clock_boot_ns();
 	enum check_start result = CHECK_NOT_READY;
 
-	if (!filter_ready(f, view, version, clock_boot_ns()))
+	if (!filter_ready(f, view, version, now_ns))
 		goto out;
 	g = &view->meta.generations[view->meta.active];
 	if (scheme_positions(
 		&g->geometry, f->has_key ? &f->key : NULL, element, &p) != 0)
 		goto out;
+	switch (filter_judge_mirror(f, view, version, &p, now_ns)) {
+	case MIRROR_ABSENT:
+		result = CHECK_ABSENT;
+		goto out;
+	case MIRROR_MAYBE:
+		result = CHECK_MAYBE;
+		goto out;
+	case MIRROR_UNKNOWN:
+		break;
+	}
 	result = CHECK_NO_STORE;
 	if (!link_is_up(link) || w->checks >= CHECKS_MAX)
 		goto out;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Remote checks: one BITFIELD_RO per element, answered within 100 ms or maybe.
- * Worker's thread.
+ * Checks of elements: from the view's mirror where it can tell, else remote, one
+ * BITFIELD_RO per element, answered within 100 ms or maybe. Worker's thread.
  */
 #ifndef PROXY_CHECK_H
 #define PROXY_CHECK_H
@@ -18,6 +18,8 @@
 
 enum check_start {
 	CHECK_STARTED,   /* done will be called, later */
+	CHECK_ABSENT,    /* known at once; done is not called, as below */
+	CHECK_MAYBE,     /* known at once */
 	CHECK_NOT_READY, /* nothing may be said: maybe */
 	CHECK_NO_STORE,  /* the link is down: maybe */
 };

@@ -141,14 +141,28 @@ start_check(struct session *s, struct slot *t, size_t i, struct slice element)
 	else
 		started = check_start(
 		    w, k->filter, element, on_verdict, s, t, i);
-	if (started == CHECK_NOT_READY) {
+	switch (started) {
+	case CHECK_NOT_READY:
 		count_bypass(s, k->filter, BYPASS_NOT_READY);
-	} else if (started == CHECK_NO_STORE) {
+		break;
+	case CHECK_NO_STORE:
 		count_bypass(s, k->filter, BYPASS_STORE);
-	} else if (mode == FILTER_ENFORCE) {
+		break;
+	case CHECK_MAYBE:
+		count_verdict(w->metrics, k->filter, VERDICT_MAYBE, true);
+		break;
+	case CHECK_ABSENT:
+		count_verdict(w->metrics, k->filter, VERDICT_ABSENT, true);
+		if (mode == FILTER_ENFORCE)
+			k->verdict = KEY_ABSENT;
+		break;
+	case CHECK_STARTED:
+		if (mode != FILTER_ENFORCE)
+			break;
 		k->verdict = KEY_WAITING;
 		t->pending++;
 		s->ops++;
+		break;
 	}
 }
 

@@ -291,10 +291,12 @@ on_operation(void *arg)
 			else if (op->error == NULL)
 				op->error = mem_strdup(
 				    "an element is longer than 4096 bytes");
-		} else if (element.data != NULL &&
-		    check_start(w, op->index, element, on_operation_check, op,
-			NULL, i) == CHECK_STARTED) {
-			op->pending++;
+		} else if (element.data != NULL) {
+			enum check_start started = check_start(w, op->index,
+			    element, on_operation_check, op, NULL, i);
+
+			op->pending += started == CHECK_STARTED;
+			op->values[i] = started != CHECK_ABSENT;
 		}
 	}
 	if (--op->pending == 0)

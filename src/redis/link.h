@@ -6,8 +6,7 @@
  * INFO says role master and gives a run id. Lost or refused: back-off (doubling
  * from 50 ms to 2 s, with jitter), resolve again. READONLY, LOADING, MASTERDOWN
  * or UNBLOCKED in a reply drop the connection, so that it is resolved and its
- * role checked again. It never subscribes (events.h does) and never holds the
- * loop. One owner, one thread.
+ * role checked again. It never holds the loop. One owner, one thread.
  */
 #ifndef REDIS_LINK_H
 #define REDIS_LINK_H
@@ -56,6 +55,10 @@ struct link_options {
 	 * free the link. */
 	void (*on_up)(struct link *l, void *arg);
 	void (*on_down)(struct link *l, const char *reason, void *arg);
+	/* A message of a channel, or, with payload.data NULL, that the channel
+	 * is subscribed. Only for a link that subscribes. */
+	void (*on_message)(struct link *l, struct slice channel,
+	    struct slice payload, void *arg);
 	void *arg;
 };
 
@@ -88,7 +91,16 @@ int link_command(struct link *l, uint64_t timeout_ms, link_reply_fn fn,
     void *arg, const struct slice *argv, size_t argc)
     __attribute__((warn_unused_result));
 
-/* The same, waiting on the link's loop until the reply is there; for the rebuild
+/*
+ * Subscribes, on the present connection only: a lost one is subscribed again by
+ * the owner, in on_up. A link that subscribes sends no other command. Where Redis
+ * refuses, the connection ends with its words as the reason. 0, or -1 when the
+ * link is not up. channel is borrowed for the call.
+ */
+int link_subscribe(struct link *l, struct slice channel)
+    __attribute__((warn_unused_result));
+
+/* As link_command, waiting on the link's loop until the reply is there; for the rebuild
  * thread only. Returns the reply (freed with link_reply_free) or NULL; *cancel,
  * when set by another thread, ends the wait within 100 ms. A link that is not up
  * is waited for within the timeout too. */

@@ -5,6 +5,8 @@ random seed of its own, so that tests may run side by side. Environment:
 
   BLOOMGATE       the program (build/src/bloomgate)
   BLOOMGATE_SEED  repeats a run's random choices
+  BLOOMGATE_CHECK mirror: filters are checked so unless a test says otherwise
+                  (remote)
   BLOOMGATE_SLOW  multiplies every deadline (4 for sanitizer builds)
   BLOOMGATE_COUNTS=small  fewer repetitions (sanitizer builds); --full: more
 """
@@ -160,7 +162,7 @@ def user_filter(path, **over):
         "capacity": 100000,
         "error-rate": 1e-9,
         "absent-reply": {"value": "__NULL__"},
-        "check": "remote",
+        "check": os.environ.get("BLOOMGATE_CHECK", "remote"),
         "rebuild": {
             "source": {"file": path, "trust": True},
             "min-elements": 0,

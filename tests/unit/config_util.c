@@ -36,8 +36,6 @@ report_text(const struct settings_report *r, int fatal)
 
 		if (fatal >= 0 && is->fatal != (fatal != 0))
 			continue;
-		if (fatal == 0 && strstr(is->text, "check: mirror") != NULL)
-			continue;
 		longer = mem_printf("%s%s%u:%u: %s\n", text,
 		    fatal < 0 && !is->fatal ? "remark " : "", is->line,
 		    is->column, is->text);

@@ -24,7 +24,7 @@ struct settings *util_good(const char *text);
 
 /* Fails the test unless loading text reports exactly these errors. */
 void util_expect_errors(const void *text, size_t len, const char *errors);
-/* The same for remarks, without the one about check: mirror; no errors. */
+/* The same for remarks; no errors. */
 void util_expect_remarks(const char *text, const char *remarks);
 
 #define expect_errors(text, errors)                                            \

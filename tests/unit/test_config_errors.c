@@ -278,14 +278,13 @@ START_TEST(test_remarks)
 	    "1:12: upstream.sharing: comes later and has no effect yet\n"
 	    "1:27: upstream.lanes: comes later and has no effect yet\n");
 	util_expect_remarks("upstream: {sharing: off, lanes: 1}\n" FILTER, "");
-	util_expect_remarks(FILTER "    max-staleness: 2s\n"
+	util_expect_remarks(FILTER "    check: mirror\n"
 				   "    verify-sample: 0.01\n"
 				   "    after-restart: replay\n"
 				   "    feed: {stream: s}\n"
 				   "    rebuild:\n"
 				   "      schedule: daily 01:00\n"
 				   "      source: {set: s}\n",
-	    "5:5: max-staleness: comes later and has no effect yet\n"
 	    "6:5: verify-sample: comes later and has no effect yet\n"
 	    "7:5: after-restart: comes later and has no effect yet\n"
 	    "8:12: feed.stream: comes later and has no effect yet\n"
@@ -302,31 +301,6 @@ START_TEST(test_remarks)
 	    "bloomgate; nothing is asked of them\n");
 	util_expect_remarks("admin: {listen: \"[::1]:1\"}\n" FILTER, "");
 	util_expect_remarks("", "0:0: no filters: everything is forwarded\n");
-}
-END_TEST
-
-START_TEST(test_mirror_remark)
-{
-	static const char default_mirror[] = FILTER;
-	static const char explicit_mirror[] = FILTER "    check: mirror\n";
-	static const char remote[] = FILTER "    check: remote\n";
-	char *report;
-
-	settings_unref(
-	    util_load(default_mirror, sizeof(default_mirror) - 1, &report));
-	ck_assert_str_eq(report,
-	    "remark 2:5: check: mirror works as remote "
-	    "until the mirror exists\n");
-	free(report);
-	settings_unref(
-	    util_load(explicit_mirror, sizeof(explicit_mirror) - 1, &report));
-	ck_assert_str_eq(report,
-	    "remark 5:5: check: mirror works as remote "
-	    "until the mirror exists\n");
-	free(report);
-	settings_unref(util_load(remote, sizeof(remote) - 1, &report));
-	ck_assert_str_eq(report, "");
-	free(report);
 }
 END_TEST
 
@@ -368,7 +342,6 @@ main(void)
 	tcase_add_test(t, test_addresses);
 	tcase_add_test(t, test_top_checks);
 	tcase_add_test(t, test_remarks);
-	tcase_add_test(t, test_mirror_remark);
 	tcase_add_test(t, test_files);
 	r = srunner_create(s);
 	srunner_run_all(r, CK_NORMAL);

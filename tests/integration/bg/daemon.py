@@ -275,8 +275,9 @@ class Bloomgate:
     def _descriptors_back(self):
         return len(self.child.descriptors()) <= len(self.baseline) + self.slack
 
-    # Links that are opened when first needed and kept.
-    slack = 3
+    # Links that are opened when first needed, or when Redis is there, and kept:
+    # control, events, checks, the upstream's COMMAND.
+    slack = 4
 
     def stop(self, status=0):
         """SIGTERM: must end by itself, with nothing leaked or reported."""
