@@ -137,7 +137,7 @@ control_new(const struct control_options *o)
 	}
 	name_peer(c);
 	c->tracked = mem_zalloc(c->count + 1, sizeof(*c->tracked));
-	if (c->count > 0)
+	if (c->count > 0 && o->mirrors)
 		follow_link_init(c);
 	for (size_t i = 0; i < c->count; i++) {
 		c->tracked[i].group = group_of(c, o->settings->filters[i].db);

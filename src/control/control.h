@@ -20,6 +20,7 @@ struct control_options {
 	struct settings *settings; /* referenced */
 	struct filter **filters;   /* settings->filter_count; borrowed */
 	struct metrics *metrics;   /* borrowed */
+	bool mirrors;              /* keep them: this process answers reads */
 	/*
 	 * A rebuild of filters[index] is due; reason is borrowed and for the log
 	 * ("missing", "suspect", "lost"). Called again (at most each second) as

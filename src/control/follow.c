@@ -324,7 +324,7 @@ follow_view(struct tracked *t, struct view *v)
 	f->load_after_ns = 0;
 	f->load_failures = 0;
 	f->in_step_ns = 0;
-	if (g == NULL)
+	if (g == NULL || t->control->events == NULL)
 		return;
 	v->mirror = mirror_new(&g->geometry, g->tag);
 	if (v->mirror == NULL)

@@ -119,7 +119,7 @@ struct control {
 	struct mailbox *mailbox; /* owned */
 	struct control_group *groups;
 	size_t group_count;
-	struct link *events;        /* owned; NULL without filters */
+	struct link *events;        /* owned; NULL: no mirrors */
 	uint64_t events_refused_ns; /* when SUBSCRIBE was refused; 0 not */
 	struct tracked *tracked;
 	size_t count;

@@ -328,6 +328,7 @@ make(struct run *r, struct err *err)
 	    .settings = r->settings,
 	    .filters = r->filters,
 	    .metrics = r->metrics,
+	    .mirrors = true,
 	    .want_rebuild = rebuilds_want,
 	    .want_retire = rebuilds_want_retire,
 	    .arg = r,

@@ -79,6 +79,7 @@ start(const char *options, bool with_builder)
 	    .settings = fx.settings,
 	    .filters = &fx.filter,
 	    .metrics = fx.metrics,
+	    .mirrors = true,
 	    .want_rebuild = on_wish,
 	    .want_retire = on_retire_wish});
 	if (with_builder) {
