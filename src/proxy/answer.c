@@ -90,6 +90,10 @@ answer_complete(struct session *s, struct slot *t)
 	 * closes then. */
 	s->refused = reply_head_starts(
 	    &s->reply, "-ERR Protocol error: unauthenticated");
+	/* Nothing comes after it, what is answered here neither. Who is inside
+	 * may have a script that says so. */
+	if (s->refused && session_is_outside(s))
+		t->protocol_end = true;
 	count_false_positive(s, t);
 	if (t->change != NULL) {
 		bool database = change_moves_database(t->change);

@@ -161,13 +161,19 @@ void client_init(struct session *s);
 /* Writes what it can; false when the session closed. */
 bool client_flush(struct session *s);
 void client_update(struct session *s);
+/* Redis has let nobody in yet. */
+static inline bool
+session_is_outside(const struct session *s)
+{
+	return s->mode.user == NULL && s->worker->default_closed &&
+	    !s->admitted;
+}
 /* Redis asks who must authenticate first to be brief, and so do we; who has an
  * AUTH on its way is Redis's to judge. */
 static inline bool
 session_is_stranger(const struct session *s)
 {
-	return s->mode.user == NULL && s->worker->default_closed &&
-	    !s->admitted && s->mode.outstanding == 0;
+	return session_is_outside(s) && s->mode.outstanding == 0;
 }
 /* So much is unsent that nothing is to be added: what makes more waits. */
 static inline bool

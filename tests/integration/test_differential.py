@@ -57,8 +57,8 @@ def compare(redis_server, bloomgate, ids_file, make_filter, folder, counts):
         sides, gates = {}, {}
         for name, over in (
             ("off", {"mode": "off"}),
-            ("sharded", {}),
-            ("single", {"layout": "single"}),
+            ("sharded", {"check": "mirror"}),
+            ("single", {"layout": "single", "check": "remote"}),
             ("half", {"keys": ["h{id*}"]}),
         ):
             settings = {
