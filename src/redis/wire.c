@@ -29,7 +29,7 @@ wire_fini(struct wire *w)
 static void
 wire_room(struct wire *w, size_t len)
 {
-	size_t want = w->len + len, capacity = w->capacity;
+	size_t want = w->len + len + 1, capacity = w->capacity;
 
 	if (want <= capacity)
 		return;
@@ -39,6 +39,13 @@ wire_room(struct wire *w, size_t len)
 		capacity *= 2;
 	w->data = mem_realloc(w->data, capacity);
 	w->capacity = capacity;
+}
+
+/* hiredis looks for arguments as in a string: it must find an end. */
+static void
+wire_end(struct wire *w)
+{
+	w->data[w->len] = '\0';
 }
 
 /* The type byte, n in decimal, CRLF; room was made. */
@@ -67,6 +74,7 @@ wire_begin(struct wire *w, size_t argc)
 	w->len = 0;
 	wire_room(w, HEAD_MAX);
 	wire_head(w, '*', argc);
+	wire_end(w);
 }
 
 void
@@ -79,6 +87,7 @@ wire_arg(struct wire *w, struct slice arg)
 	w->len += arg.len;
 	w->data[w->len++] = '\r';
 	w->data[w->len++] = '\n';
+	wire_end(w);
 }
 
 void
@@ -106,6 +115,7 @@ wire_raw(struct wire *w, const void *data, size_t len)
 	wire_room(w, len);
 	memcpy(w->data + w->len, data, len);
 	w->len += len;
+	wire_end(w);
 }
 
 void

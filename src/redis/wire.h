@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Formats commands into one buffer that is used again for each. Lengths are our
- * own (never a peer's), so the buffer has no cap; memory above 256 KiB is given
- * back at the next wire_begin. One owner, one thread.
+ * Formats commands into one buffer that is used again for each; a NUL stands behind
+ * and does not count, for hiredis reads them as strings. Lengths are our own (never
+ * a peer's), so the buffer has no cap; memory above 256 KiB is given back at the
+ * next wire_begin. One owner, one thread.
  */
 #ifndef REDIS_WIRE_H
 #define REDIS_WIRE_H
@@ -13,7 +14,7 @@
 
 struct wire {
 	char *data; /* owned; NULL while nothing was formatted */
-	size_t len; /* bytes of the command */
+	size_t len; /* bytes of the command, without the NUL */
 	size_t capacity;
 };
 
