@@ -137,7 +137,6 @@ void
 follow_alive(struct tracked *t, uint64_t seq)
 {
 	struct follow *f = &t->follow;
-	const char *run_id = link_run_id(t->control->events);
 	uint64_t epoch;
 
 	if (t->view->mirror == NULL || !view_epoch(t, &epoch))
@@ -152,7 +151,7 @@ follow_alive(struct tracked *t, uint64_t seq)
 	}
 	if (f->chain == CHAIN_CUT)
 		return;
-	if (strcmp(run_id, t->run_id) != 0) {
+	if (strcmp(link_run_id(t->control->events), t->run_id) != 0) {
 		link_drop(t->control->events,
 		    "it reaches another Redis than the filters");
 		return;
