@@ -52,6 +52,7 @@ struct adder {
 	struct event *flush; /* at the end of the turn */
 	struct event *timer; /* deadlines and retries, while anything waits */
 	bool flush_due;
+	uint64_t down_ms; /* clock_boot_ms since when the link is down; 0 up */
 };
 
 struct batch {
@@ -94,26 +95,31 @@ request_flush(struct adder *a)
 	event_active(a->flush, EV_TIMEOUT, 0);
 }
 
-/* Fails those whose time is over, without having been answered. */
+/* Fails those whose time is over, without having been answered: their own, or that
+ * of a store that has been down as long. */
 static void
 expire(struct adder *a)
 {
 	uint64_t now = clock_boot_ms();
 	uint64_t stuck_ms = a->progress_ms + ADD_TIMEOUT_MS;
+	bool down = a->down_ms != 0 && now >= a->down_ms + ADD_TIMEOUT_MS;
 	struct additions late = STAILQ_HEAD_INITIALIZER(late);
 	struct addition *d;
 
 	/* Oldest first. While others are being taken a long line moves on. */
 	while ((d = STAILQ_FIRST(&a->waiting)) != NULL &&
-	    now >= d->queued_ms + ADD_TIMEOUT_MS &&
-	    (now >= stuck_ms || now >= d->queued_ms + ADD_LINE_MS)) {
+	    (down ||
+		(now >= d->queued_ms + ADD_TIMEOUT_MS &&
+		    (now >= stuck_ms || now >= d->queued_ms + ADD_LINE_MS)))) {
 		STAILQ_REMOVE_HEAD(&a->waiting, next);
 		STAILQ_INSERT_TAIL(&late, d, next);
 	}
 	while ((d = STAILQ_FIRST(&late)) != NULL) {
 		STAILQ_REMOVE_HEAD(&late, next);
 		finish(a, d, -1,
-		    "the filter's store did not take the id within 5 s");
+		    a->down_ms != 0
+			? "the filter's store is not reachable"
+			: "the filter's store did not take the id within 5 s");
 	}
 }
 
@@ -125,6 +131,7 @@ on_flush(evutil_socket_t fd, short events, void *arg)
 	(void)fd;
 	(void)events;
 	a->flush_due = false;
+	expire(a);
 	flush(a);
 }
 
@@ -147,6 +154,7 @@ adder_new(struct worker *w, size_t index)
 
 	a->worker = w;
 	a->index = index;
+	a->down_ms = clock_boot_ms(); /* not up yet */
 	STAILQ_INIT(&a->waiting);
 	a->flush = event_new(w->base, -1, 0, on_flush, a);
 	a->timer = evtimer_new(w->base, on_timer, a);
@@ -174,6 +182,9 @@ adder_free(struct adder *a)
 void
 adder_link_changed(struct adder *a)
 {
+	a->down_ms = link_is_up(worker_store(a->worker, a->index))
+	    ? 0
+	    : clock_boot_ms();
 	if (!STAILQ_EMPTY(&a->waiting))
 		request_flush(a);
 }

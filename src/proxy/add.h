@@ -3,7 +3,8 @@
  * Adds: elements of one filter that arrive in one loop turn go to Redis in one
  * call of add.lua (at most 700 positions). An add carries the epoch it was made
  * for; refused, it is made again for the meta that came back. It fails after 5 s
- * without an answer, or at once when Redis refuses it. Worker's thread.
+ * without an answer, at once when Redis refuses it or has been down for 5 s.
+ * Worker's thread.
  */
 #ifndef PROXY_ADD_H
 #define PROXY_ADD_H

@@ -245,6 +245,11 @@ bf_decide(struct session *s, struct slot *t, size_t filter,
 		/* Just started: the link that asks is not up yet. */
 		if (!s->worker->commands_known && !s->worker->upstream_failed)
 			return false;
+		if (!link_is_up(s->worker->upstream))
+			return refuse(t,
+			    "ERR bloomgate: upstream is not reachable, so it "
+			    "is "
+			    "not known what this session may do");
 		return refuse(t,
 		    "ERR bloomgate: Redis does not tell what this session may "
 		    "do; give bloomgate's own user +acl|getuser, or set "

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/check.h"
@@ -24,9 +25,11 @@
 #include "proxy/session.h"
 #include "proxy/socket.h"
 
-#define BACKLOG      1024
-#define ACCEPTS_MAX  64  /* a turn, so that sessions get theirs */
-#define EXHAUSTED_MS 100 /* pause when descriptors run out */
+#define BACKLOG        1024
+#define STALE_TRIES    25 /* at a socket that somebody listens on */
+#define STALE_PAUSE_MS 20
+#define ACCEPTS_MAX    64  /* a turn, so that sessions get theirs */
+#define EXHAUSTED_MS   100 /* pause when descriptors run out */
 
 struct listener {
 	struct worker *worker;
@@ -161,22 +164,44 @@ on_accept(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
-/* A socket file that nobody answers on is left over from a killed daemon. */
+/* True when somebody listens at sun; -1 with the reason. */
+static int
+is_listening(const struct sockaddr_un *sun, struct err *err)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool alive;
+
+	if (fd < 0)
+		return err_set(err, "socket: %s", strerror(errno));
+	alive = connect(fd, (const struct sockaddr *)sun, sizeof(*sun)) == 0;
+	close(fd);
+	return alive;
+}
+
+/*
+ * A socket file that nobody answers on is left over from a killed daemon. One
+ * killed while it started a source command lives on in that for a moment, until
+ * the command is loaded.
+ */
 static int
 clear_stale(const char *path, const struct sockaddr_un *sun, struct err *err)
 {
+	const struct timespec pause = {.tv_nsec = STALE_PAUSE_MS * 1000000L};
 	struct stat st;
-	int fd, alive;
+	int alive = 0;
 
 	if (lstat(path, &st) != 0)
 		return 0;
 	if (!S_ISSOCK(st.st_mode))
 		return err_set(err, "%s exists and is not a socket", path);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return err_set(err, "socket: %s", strerror(errno));
-	alive = connect(fd, (const struct sockaddr *)sun, sizeof(*sun)) == 0;
-	close(fd);
+	for (int i = 0; i < STALE_TRIES; i++) {
+		alive = is_listening(sun, err);
+		if (alive < 0)
+			return -1;
+		if (alive == 0)
+			break;
+		nanosleep(&pause, NULL);
+	}
 	if (alive)
 		return err_set(err, "another program listens on %s", path);
 	if (unlink(path) != 0)

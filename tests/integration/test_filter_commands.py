@@ -240,6 +240,30 @@ def test_a_failing_add_stops_its_write(redis, bloomgate, make_filter, ids_file,
         assert client.call("GET", "user:lost") == resp.bulk("v")
 
 
+def test_adds_fail_at_once_where_the_store_stays_away(
+        redis, bloomgate, make_filter, ids_file, redis_server):
+    """5 s are over once, not for each write of a pipeline."""
+    store = redis_server()
+    gate = bloomgate(redis, store={"address": store.address},
+                     filters=[make_filter(ids_file(["1"]))])
+    store.kill()
+    with gate.client(seconds=30) as client:
+        pipeline = b"".join(
+            resp.encode("SET", "user:%d" % i, "v") + resp.encode("PING")
+            for i in range(100)
+        )
+        client.send(pipeline)
+        replies = client.read_n(200)
+        assert set(replies[1::2]) == {b"+PONG\r\n"}
+        assert set(replies[::2]) == {
+            b"-ERR bloomgate: not executed: the filter's store is not reachable\r\n"}
+        assert redis.value("EXISTS", *["user:%d" % i for i in range(100)]) == 0
+        assert client.call("BF.ADD", "user", "5").startswith(
+            b"-ERR bloomgate: the filter's store is not reachable")
+        store.start()
+        wait.until(lambda: client.call("SET", "user:5", "v") == resp.OK, 10, "adds again")
+
+
 def test_add_under_a_meta_that_cannot_be_read(redis, bloomgate, make_filter, ids_file):
     """It fails when its time is over, and nobody is asked without end."""
     gate = bloomgate(redis, filters=[make_filter(ids_file(["1"]))])
